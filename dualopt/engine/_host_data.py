@@ -28,6 +28,7 @@ def client_info(f: Any, clients: tuple[int, ...] | None, project: str) -> protoc
         mu_rounding=f.mu_rounding,
         L=f.L,
         nonnegative=f.nonnegative,
+        kink_at_label=f.kink_at_label,
         weights=f.weights,
         zero=f.zeros(),
         offers=tuple(sorted(f.offers)),

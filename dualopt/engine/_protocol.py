@@ -68,6 +68,7 @@ class ClientInfo(NamedTuple):
     mu_rounding: Array  # (n,)  what is to be taken off them for proven ones
     L: Array  # (n,)  smoothness constants
     nonnegative: bool  # whether no value is below 0
+    kink_at_label: bool  # whether losses have one kink, by which solvers are chosen
     weights: tuple[float, ...] | None  # in the mean of all clients; None: 1 each
     zero: Array  # the zero model: its shape, type and array library are those of the data
     offers: tuple[str, ...]  # what the objective has beside the common members

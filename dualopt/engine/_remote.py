@@ -84,7 +84,7 @@ class RemoteClients(Objective):
         self._server = Server(engine, places, self.shape, name=run, project=project, weights=self.weights)
         rows = self._server.rows
         self.free_intercept, self.shift_invariant = found[0].free_intercept, found[0].shift_invariant
-        self.nonnegative = found[0].nonnegative
+        self.nonnegative, self.kink_at_label = found[0].nonnegative, found[0].kink_at_label
         self._mu, self._rounding = rows([x.mu for x in found]), rows([x.mu_rounding for x in found])
         self._L = rows([x.L for x in found])
         self._server.hold_to(self.mu if self.free_intercept else self.proven_mu, self._L)

@@ -26,7 +26,7 @@ from dualopt.spec import Spec
 __all__ = ["require_agreed_client_info", "require_agreed_requests"]
 
 SAME = ("offers", "gradient_cost", "usual_weight", "n_features", "linear_ridge", "classes")
-SAME += ("free_intercept", "shift_invariant", "nonnegative")
+SAME += ("free_intercept", "shift_invariant", "nonnegative", "kink_at_label")
 
 
 def require_agreed_client_info(project: Project, found: Sequence[protocol.ClientInfo]) -> None:

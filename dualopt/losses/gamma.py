@@ -44,6 +44,9 @@ class Gamma:
     label_domain: ClassVar[str] = "positive"
     nonnegative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
+    family: ClassVar[str] = "gamma"
+    ratio: ClassVar[str] = "ratio of means"
+    self_concordance: ClassVar[float] = 1.0  # both derivatives are the label over the mean
     example: ClassVar[dict[str, Any]] = {}
 
     @property
@@ -60,6 +63,18 @@ class Gamma:
     def lipschitz(self) -> float:
         """Infinite: the label over the mean is not bounded."""
         return math.inf
+
+    def log_base(self, y: Array) -> Array:
+        """Return ``-log y``."""
+        return -array_namespace(y).log(y)
+
+    def normaliser(self, dispersion: float) -> float:
+        """Return ``-log(s)/s - log Gamma(1/s) - 1/s`` for the dispersion ``s``, one over the shape."""
+        return -(math.log(dispersion) + 1.0) / dispersion - math.lgamma(1.0 / dispersion)
+
+    def pearson(self, z: Array, y: Array) -> Array:
+        """Compute ``(y/mean - 1)^2``: the variance function is the square of the mean."""
+        return (y * array_namespace(z).exp(-z) - 1.0) ** 2
 
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt.arrays.xp import Array, array_namespace, epsilon, limits
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, limits, reshape, to_numpy
 from dualopt.losses._checks import positive_step
 from dualopt.losses._entropy import x_log_x
 from dualopt.losses._exponential import (
@@ -51,6 +51,9 @@ class Poisson:
     label_domain: ClassVar[str] = "nonnegative"
     nonnegative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
+    family: ClassVar[str] = "poisson"
+    ratio: ClassVar[str] = "rate ratio"
+    self_concordance: ClassVar[float] = 1.0  # both derivatives are the mean
     example: ClassVar[dict[str, Any]] = {}
 
     @property
@@ -67,6 +70,11 @@ class Poisson:
     def lipschitz(self) -> float:
         """Infinite: the mean is not bounded."""
         return math.inf
+
+    def log_base(self, y: Array) -> Array:
+        """Return ``y log y - y - log y!``, the logarithm of the largest probability of a count."""
+        factorials = [math.lgamma(count + 1.0) for count in to_numpy(y).reshape(-1).tolist()]
+        return x_log_x(y) - y - reshape(asarray_like(factorials, y), tuple(y.shape))
 
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""

@@ -49,6 +49,8 @@ class LinearModel(FiniteSum):
         The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
     free_intercept : bool
         Whether the weights of the last column, of ones, are not in the norm.
+    has_offset : bool
+        Whether labels and weights stand for others with an offset.
     classes : tuple, optional
         The labels that were encoded, in the order of their codes (for a binary loss those of -1 and +1); None where
         labels were codes already.
@@ -70,6 +72,7 @@ class LinearModel(FiniteSum):
     rows: ClientRows
     weights: tuple[float, ...] | None = None
     free_intercept: bool = False
+    has_offset: bool = False
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
@@ -103,6 +106,11 @@ class LinearModel(FiniteSum):
     def partial_mu(self) -> Array:
         """Those in all but a free intercept, all equal to ``ridge``, shape ``(N,)``."""
         return self._everywhere(self.ridge)
+
+    @property
+    def kink_at_label(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the loss has one kink, at the label."""
+        return getattr(self.loss, "kink_at_label", False)
 
     @property
     def nonnegative(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -474,6 +482,7 @@ def linear_model(
         rows=rows,
         weights=as_client_weights(client_weights, sums or rows.sizes, data.client_names),
         free_intercept=intercept == "free",
+        has_offset=offset is not None,
         classes=data.classes,
         feature_names=data.feature_names,
         client_names=data.client_names,

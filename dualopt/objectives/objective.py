@@ -99,6 +99,9 @@ class Objective(ABC):
     shift_invariant: bool = False
     """Whether no value changes where the intercepts of all outputs grow by the same number, as with `Multinomial`."""
 
+    kink_at_label: bool = False
+    """Whether the losses of linear models have one kink, at the label, on which the choice of a solver rests."""
+
     nonnegative: bool = False
     """Whether every ``f_j`` is at least 0, on which certificates rest where nothing is strongly convex."""
 

@@ -120,8 +120,8 @@ class InteriorPoint(Typed):
 
 def suits(objective: Any) -> bool:
     """Tell whether this solver is the default for a linear model with kinks."""
-    rows, kink = getattr(objective, "rows", None), getattr(getattr(objective, "loss", None), "kink_at_label", False)
-    return kink and rows is not None and not rows.is_sparse and rows.n_features <= LARGEST
+    rows = getattr(objective, "rows", None)
+    return objective.kink_at_label and rows is not None and not rows.is_sparse and rows.n_features <= LARGEST
 
 
 def _begin(problem: LocalProblem, u: Array) -> State:

@@ -108,6 +108,36 @@ def test_squared_equals_ordinary_least_squares_and_gaussian_glm() -> None:
     assert found.ratios is None
 
 
+def test_counts_and_costs_equal_generalised_linear_models() -> None:
+    """Rate ratios of Poisson, ratios of means of gamma, whose dispersion is that of Pearson's residuals."""
+    counts = np.random.default_rng(2).poisson(np.exp(0.3 * MEAN)).astype(float)
+    found = at_minimum(model("poisson", y=counts, intercept="free"))
+    witness = sm.GLM(counts, Z, sm.families.Poisson()).fit(tol=1e-14, tol_criterion="params")
+    columns_equal(found, witness)
+    got, expected = (found.deviance, found.log_likelihood, found.aic), (witness.deviance, witness.llf, witness.aic)
+    np.testing.assert_allclose(got, expected, **CLOSE)
+    np.testing.assert_allclose(found.ratios[0], np.exp(witness.params), **CLOSE)
+    costs = np.random.default_rng(3).gamma(2.0, np.exp(0.3 * MEAN) / 2.0)
+    found = at_minimum(model("gamma", y=costs))
+    link = sm.families.links.Log()
+    witness = sm.GLM(costs, Z, sm.families.Gamma(link)).fit(tol=1e-14, tol_criterion="params")
+    np.testing.assert_allclose(found.standard_errors, witness.bse, **CLOSE)
+    np.testing.assert_allclose((found.deviance, found.dispersion), (witness.deviance, witness.scale), **CLOSE)
+
+
+def test_an_offset_leaves_the_covariance_by_the_clients() -> None:
+    """Exposures that are all alike look like counts of rows: what a row counts is not known then."""
+    counts = np.random.default_rng(2).poisson(2.0 * np.exp(0.3 * MEAN)).astype(float)
+    f = model("poisson", y=counts, offset=np.full(m, math.log(2.0)))
+    found = at_minimum(f)
+    assert found.kind == "clients"
+    offset = np.full(m, math.log(2.0))
+    witness = sm.GLM(counts, Z, sm.families.Poisson(), offset=offset).fit(tol=1e-14, **by_groups(True))
+    np.testing.assert_allclose(found.standard_errors, witness.bse, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"^kind must be clients where rows have an offset"):
+        inference(f, np.zeros(4), kind="likelihood")
+
+
 @pytest.mark.parametrize("small_sample", [True, False])
 def test_the_covariance_by_the_clients_is_clustered(small_sample: bool) -> None:
     for loss, fit in (("logistic", logit), ("squared", sm.OLS(REAL, Z).fit)):
@@ -428,6 +458,20 @@ def test_the_hessian_of_classes_is_that_of_the_objective() -> None:
     each = np.stack([operator(np.broadcast_to(e, (f.n_clients, 3, 4))) for e in units])  # (12, N, 3, 4)
     expected = np.tensordot(each, f.weights, axes=(1, 0)).reshape(12, 12) - 0.2 * sum(f.weights) * np.eye(12)
     np.testing.assert_allclose(client_information(f, theta).hessian, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_counts_and_costs_have_densities() -> None:
+    from scipy import stats
+
+    from dualopt.losses import Gamma, Poisson
+
+    z, counts, costs = np.linspace(-2, 2, 6), np.array([0.0, 1, 2, 5, 11, 3]), np.array([0.1, 1, 2, 0.5, 7, 3])
+    found = Poisson().log_base(counts) - Poisson().value(z, counts)
+    np.testing.assert_allclose(found, stats.poisson.logpmf(counts, np.exp(z)), rtol=1e-12)
+    own = Gamma()
+    for s in (0.3, 2.0):
+        found = own.log_base(costs) + own.normaliser(s) - own.value(z, costs) / s
+        np.testing.assert_allclose(found, stats.gamma.logpdf(costs, 1 / s, scale=s * np.exp(z)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
