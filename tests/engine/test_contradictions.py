@@ -56,7 +56,11 @@ def objectives(draw: Any) -> Any:
     if kind == "quadratic":
         factors = rng.standard_normal((3, d, d)) * 10.0 ** rng.uniform(-5, 2, (3, 1, d))
         A = factors @ factors.swapaxes(1, 2) if draw(st.booleans()) else factors @ factors.swapaxes(1, 2) + factors
-        return Quadratic(A=A, b=10.0 ** draw(st.integers(-3, 6)) * rng.standard_normal((3, d)), c=rng.normal(size=3))
+        return Quadratic(
+            A=0.5 * (A + A.swapaxes(1, 2)),
+            b=10.0 ** draw(st.integers(-3, 6)) * rng.standard_normal((3, d)),
+            c=rng.normal(size=3),
+        )
     X = rng.standard_normal((sum(sizes), d)) * 10.0 ** rng.uniform(-4, 4, d)
     X += draw(st.sampled_from([0.0, 1e3, 1e9]))
     if draw(st.booleans()):
@@ -64,6 +68,7 @@ def objectives(draw: Any) -> Any:
     loss = LOSSES[kind]
     real = loss.labels == "real"
     y = 10.0 ** draw(st.integers(-2, 8)) * rng.standard_normal(len(X)) if real else np.arange(len(X)) % 2
+    y = np.abs(y) + 1e-3 if hasattr(loss, "label_domain") else y
     X, mu = X.astype(draw(st.sampled_from([np.float64, np.float32]))), draw(st.sampled_from([0.0, 1e-9, 1e-2, 1e3]))
     if draw(st.booleans()):
         X = csr_matrix(X)

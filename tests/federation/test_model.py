@@ -18,7 +18,7 @@ from tests.federation.test_in_memory import memory
 PROJECTS: dict[str, dict[str, Any]] = {
     "two classes": {},
     "a divisor": {"scale": "4.0"},
-    "unit rows, without an intercept": {"scale": "unit-rows", "intercept": False},
+    "unit rows, without an intercept": {"scale": "unit-rows", "intercept": "none"},
     "single precision": {"dtype": "float32"},
     "numbers": {"loss": "huber: delta=0.5", "classes": ()},
     "several classes": {"loss": "multinomial", "classes": (0, 1, 7)},
@@ -41,7 +41,7 @@ def test_a_federation_ends_with_the_model_of_its_trace(name: str, tmp_path: Path
     own = X.astype(project.dtype)
     own = own / np.linalg.norm(own, axis=1, keepdims=True) if project.scale == "unit-rows" else own
     own = own / 4.0 if project.scale == "4.0" else own
-    own = np.hstack([own, np.ones((len(own), 1), own.dtype)]) if project.intercept else own
+    own = np.hstack([own, np.ones((len(own), 1), own.dtype)]) if project.intercept != "none" else own
     z = np.atleast_2d(trace.theta) @ own.T
     eps = float(np.finfo(own.dtype).eps)
     np.testing.assert_allclose(model.predictors(X), z, rtol=0, atol=16 * eps * np.abs(z).max())

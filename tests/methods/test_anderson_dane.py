@@ -114,6 +114,6 @@ def test_what_is_refused() -> None:
         AndersonDANE(eta=0.0)
     with pytest.raises(ValueError, match=r"^objective must be smooth for AndersonDANE"):
         AndersonDANE().suggested(hinge())
-    with pytest.raises(ValueError, match=r"^weight gives the proximal weight 0"):
+    with pytest.raises(ValueError, match=r"^weight must be positive where clients are not strongly convex"):
         AndersonDANE().check(one_flat_client())
     AndersonDANE(weight=0.1).check(one_flat_client())

@@ -149,6 +149,6 @@ def test_no_local_solve_is_no_choice_of_one(method, option) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^objective must be smooth for GIANT"):
         GIANT().suggested(hinge())
-    with pytest.raises(ValueError, match=r"^weight gives the proximal weight 0"):
+    with pytest.raises(ValueError, match=r"^weight must be positive where clients are not strongly convex"):
         GIANT().check(one_flat_client())
     GIANT(weight=0.1).check(one_flat_client())

@@ -420,9 +420,10 @@ SUGGESTED = [
     ),
     *(
         (name, f, {}, {p: 1.0 / w})
-        for name, p in (("feddr", "eta"), ("fedpd", "eta"), ("fedsplit", "step"))
+        for name, p in (("fedpd", "eta"), ("fedsplit", "step"))
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
     ),
+    *(("feddr", f, {}, {"eta": 1.0 / w}) for f, w in ((STRONG, ROOT), (FLAT, 10.0 / 16.0), (CONCAVE, NONCONVEX))),
     *(
         ("anderson-fedsplit", f, {}, {"step": 1.0 / (0.3 * w)})
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))

@@ -14,7 +14,7 @@ from dualopt.spec.discover import discover
 from tests.problems import hinge, logistic, quadratic
 
 LOSSES = {name: loss(**loss.example) for name, loss in discover(dualopt.losses).items()}
-SMOOTH = [name for name, loss in LOSSES.items() if np.isfinite(loss.curvature)]
+SMOOTH = [name for name, loss in LOSSES.items() if np.isfinite(loss.curvature) or hasattr(loss, "differentiable")]
 ROUGH = [name for name in LOSSES if name not in SMOOTH]
 
 
@@ -26,7 +26,7 @@ def problem(name: str):
     if loss.labels == "class":
         y = np.digitize(score, [-1.0, 0.0, 1.0])
     else:
-        y = np.sign(score) if loss.labels == "binary" else score
+        y = np.sign(score) if loss.labels == "binary" else np.exp(score) if hasattr(loss, "label_domain") else score
     return linear_model(
         X, y, loss=loss, mu=0.02, clients=[range(20), range(20, 50), range(50, 90)], client_weights="rows"
     )

@@ -178,7 +178,7 @@ def test_what_a_rule_is_told(unit):
 def test_what_rules_are_told_by_the_solvers(name):
     """The values and the norms of the gradients of F_j, or norms that would have the same gaps."""
     for terms in ("plain", "all"):
-        made = "hinge" if name == "dual_coordinate" else "logistic"
+        made = {"dual_coordinate": "hinge", "interior_point": "absolute_deviation"}.get(name, "logistic")
         problem, solver = local_problem(OBJECTIVES[made](), terms), SOLVERS[name]
         state, points = solver.initial_state(problem.objective), []
         for steps in (1, 2, 3):
@@ -249,8 +249,10 @@ def test_gradients_are_charged_at_their_price():
     ],
 )
 def test_what_gradient_methods_are_meant_for(mu, L, smooth, has_constant):
-    objective: Any = SimpleNamespace(mu=np.array(mu), L=np.array(L))
+    objective: Any = SimpleNamespace(mu=np.array(mu), L=np.array(L), offers=frozenset({"samples"}))
     problem = LocalProblem(objective=objective)
+    curved: Any = SimpleNamespace(mu=np.array(mu), L=np.array(L), offers=frozenset({"hessian"}))
+    assert is_smooth(curved)  # there are Hessians, although no constant bounds them
     assert is_smooth(objective) == smooth
     for constant, fits, message in ((False, smooth, "smooth loss"), (True, has_constant, "smooth")):
         with nullcontext() if fits else pytest.raises(ValueError, match=f"^solver 'mine' needs a {message}"):
