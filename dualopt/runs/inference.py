@@ -191,10 +191,10 @@ def inference(
     kind = next(iter(covariances), "auto") if kind == "auto" else kind
     _require_kind(kind, covariances, units)
     mu = own.mean_mu + regulariser.mu
-    distance = math.sqrt(2.0 * gap / mu) if gap is not None and math.isfinite(gap) and mu > 0.0 else None
+    known = gap is not None and math.isfinite(gap) and mu > 0.0 and not own.free_intercept  # whose mu is of the others
+    distance = math.sqrt(2.0 * gap / mu) if known and gap is not None else None
     concordance = getattr(loss, "self_concordance", math.inf)
-    whole = None if own.free_intercept else distance  # which is then of the weights alone
-    moved, errors = at.bounds(concordance, max(_column(found, "largest_row")), whole)
+    moved, errors = at.bounds(concordance, max(_column(found, "largest_row")), distance)
     return Inference(
         estimate=at.theta,
         names=_names(model, names),

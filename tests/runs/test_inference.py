@@ -599,3 +599,13 @@ def test_a_free_intercept_has_no_ridge_and_counts_are_sample_weights() -> None:
     again = np.repeat(np.arange(m), COUNTS.astype(int))
     columns_equal(at_minimum(weighted_rows, frequency=True), sm.OLS(REAL[again], Z[again]).fit())
     assert at_minimum(weighted_rows).kind == "clients"
+
+
+def test_a_free_intercept_has_no_certified_distance() -> None:
+    """The gap bounds that of the other weights alone; bounds from gradient and Hessian are of all."""
+    f = model(mu=0.1, intercept="free")
+    theta = newton(f).theta
+    found, penalised = inference(f, theta, gap=1e-9), inference(model(mu=0.1), theta, gap=1e-9)
+    assert (found.distance, penalised.distance) == (None, pytest.approx(math.sqrt(2e-8)))
+    assert "within" not in str(found)
+    assert "within" in str(penalised)

@@ -50,7 +50,7 @@ class Model:
         ``certified``: whether ``gap`` bounds ``E - E*`` (no where the run has found that it is false); ``gap``,
         ``energy``, ``relative_error`` and ``distance``, a bound of the distance of the trained parameters to the
         minimiser, :math:`\sqrt{2\,\text{gap}/\mu}` with the strong convexity constant of ``E``. None where nothing is
-        known; of a run that diverged nothing is.
+        known; of a run that diverged nothing is, and with a free intercept no distance.
     record : dict
         Where it comes from, as JSON has it: status, rounds, method, options, versions, and a hash of the data.
 

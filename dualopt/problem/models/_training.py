@@ -47,6 +47,7 @@ def trained(
             dtype=str(layers[0][0].dtype),
         )
     convexity = objective.mean_mu + objective.regulariser.mu
+    convexity = 0.0 if objective.free_intercept else convexity  # which is of the other weights alone
     known = {"status": trace.status, "rounds": int(trace.last.get("round", len(trace) - 1))}
     known |= {name: trace.parameters[name] for name in OF_METHOD if name in trace.parameters}
     _check_classes(schema.classes, class_number(base.loss))

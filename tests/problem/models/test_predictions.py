@@ -221,6 +221,16 @@ def test_the_certificate_is_that_of_the_run() -> None:
     assert not problem.model(wrong, {}).certificate["certified"]
 
 
+def test_a_free_intercept_has_no_distance() -> None:
+    """The ridge holds the other weights alone."""
+    f = linear_model(np.eye(4), np.array([-1.0, 1.0, 1.0, -1.0]), loss="logistic", mu=0.2, intercept="free")
+    trace = run("distributed-lbfgs", f, rounds=30, tol=1e-6)
+    model = Model.of(f, trace)
+    assert model.certificate["certified"]
+    assert model.certificate["gap"] > 0
+    assert model.certificate["distance"] is None
+
+
 def test_the_distance_counts_the_regulariser() -> None:
     problem, trace, model = trained({"data": "digits", "scale": "none", "mu": 0.2, "regulariser": "l2=0.3"})
     gap = model.certificate["gap"]
