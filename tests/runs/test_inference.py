@@ -607,5 +607,5 @@ def test_a_free_intercept_has_no_certified_distance() -> None:
     theta = newton(f).theta
     found, penalised = inference(f, theta, gap=1e-9), inference(model(mu=0.1), theta, gap=1e-9)
     assert (found.distance, penalised.distance) == (None, pytest.approx(math.sqrt(2e-8)))
-    assert "within" not in str(found)
-    assert "within" in str(penalised)
+    assert "of the model (certified)" not in str(found)
+    assert "of the model (certified)" in str(penalised)
