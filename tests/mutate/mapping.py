@@ -272,7 +272,8 @@ def _loss(module: str) -> Judges:
     pattern = f"{pattern}|steep|half_lines|quantile|kink" if module in NEWER else pattern
     accuracy = Selected("tests/runs/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
     own, offsets = Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_offsets.py", pattern)
-    return Judges((own, Selected("tests/losses/test_losses.py", pattern), accuracy, offsets))
+    likelihoods = Selected("tests/runs/test_inference.py", rf"densit.*|third.*({pattern})")
+    return Judges((own, Selected("tests/losses/test_losses.py", pattern), accuracy, offsets, likelihoods))
 
 
 PROOFS = {  # of each part of the machinery that proves rates, the quick tests of each file of tests that are about it

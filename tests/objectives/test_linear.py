@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Any
 
 import array_api_strict as strict
 import numpy as np
@@ -359,3 +360,18 @@ def test_exact_minimisers_are_of_squares_that_are_strongly_convex() -> None:
 def test_no_loss_is_no_loss() -> None:
     with pytest.raises(ValueError, match=r"^loss must be a Loss or its name, such as 'logistic', not a float"):
         linear_model(np.eye(2), np.ones(2), loss=3.0, mu=1.0)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_rows_count_is_shared_out_within_their_client() -> None:
+    """Weights below one, of rows that lie apart; sums are weights of clients, of whom there is one by default."""
+    X, y, counts = np.arange(5.0)[:, None], np.arange(5.0), [0.1, 0.2, 0.0, 0.25, 0.05]
+    given: dict[str, Any] = {"loss": Squared(), "mu": 0.0, "intercept": False, "sample_weight": counts}
+    f = linear_model(X, y, clients=[[3, 0], [4, 1, 2]], client_weights="rows", **given)
+    assert f.weights == pytest.approx((0.35, 0.25), rel=1e-14)
+    np.testing.assert_allclose(f.value(np.zeros(1)), [0.5 * 2.25 / 0.35, 0.5 * 1.0 / 0.25], rtol=1e-14)
+    one = linear_model(X, y, **given)
+    np.testing.assert_allclose(one.value(np.zeros(1)), [0.5 * 3.25 / 0.6], rtol=1e-14)
+    with pytest.raises(ValueError, match=r"^sample_weight must not be 0 for all rows of client 1\.$"):
+        linear_model(X, y, clients=[[0, 1, 3, 4], [2]], **given)
+    with pytest.raises(ValueError, match=r"^weights must not be given beside sample_weight"):
+        linear_model(X, y, weights=counts, **given)

@@ -564,10 +564,10 @@ def test_models_of_another_shape_and_models_that_are_not_finite() -> None:
         inference(few, np.zeros(4))
 
 
-@pytest.mark.parametrize("loss", ["logistic", "multinomial", "squared"])
+@pytest.mark.parametrize("loss", ["logistic", "multinomial", "squared", "poisson", "gamma"])
 def test_third_derivatives_are_bounded_by_second_ones(loss: str) -> None:
     """By M, and by nothing that is smaller: towards certain predictions the bound is attained."""
-    own = model(loss).loss
+    own = model(loss, y=COUNTS).loss if loss in ("poisson", "gamma") else model(loss).loss
     k, rng, worst = own.outputs, np.random.default_rng(3), 0.0
     y: Any = np.zeros(1, dtype=int) if k > 1 else np.ones(1)
     for size in (0.1, 1.0, 4.0):
