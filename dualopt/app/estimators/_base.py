@@ -162,28 +162,27 @@ class FederatedLinearModel(BaseEstimator):
         participation = as_participation(self.participation)
         if isinstance(self.algorithm, str) and self.algorithm == "auto":
             found = recommend(objective, participation, minimise="gradients")  # nothing is sent here
-            tried = [(found.algorithm, found.scales), (found.rule.runner_up, "none")]
+            method, scales, other = found.algorithm, found.scales, found.rule.runner_up
         else:
-            tried = [(self.algorithm, "none")]
-        trace: Any = None
-        for algorithm, scales in tried:
-            if algorithm is None or (trace is not None and trace.status != "diverged"):
-                break
-            method, trace = (
-                algorithm,
-                run(
-                    algorithm,
-                    objective,
-                    rounds=int(self.max_rounds),
-                    tol=self.tol,
-                    atol=max(self.tol**2 * scale, NOTHING),
-                    theta0=self._start(objective),
-                    participation=participation,
-                    scales=scales,
-                    compressor=self.compressor,
-                    seed=seed,
-                ),
+            method, scales, other = self.algorithm, "none", None
+
+        def traced(method: Any, scales: str) -> Trace:
+            return run(
+                method,
+                objective,
+                rounds=int(self.max_rounds),
+                tol=self.tol,
+                atol=max(self.tol**2 * scale, NOTHING),
+                theta0=self._start(objective),
+                participation=participation,
+                scales=scales,
+                compressor=self.compressor,
+                seed=seed,
             )
+
+        trace = traced(method, scales)
+        if trace.status == "diverged" and other is not None:
+            return other, traced(other, "none")
         return method, trace
 
     def _schema(self, X: Any) -> Schema:
