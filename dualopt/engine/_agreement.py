@@ -131,9 +131,7 @@ def require_agreement(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]
 
 def _common(info: protocol.ClientInfo) -> dict[str, Any]:
     """Return what must be the same on all hosts."""
-    names = ("offers", "usual_weight", "gradient_cost", "n_features", "is_sparse", "linear_ridge", "classes")
-    names += ("free_intercept", "shift_invariant", "nonnegative", "kink_at_label")
-    further = {name: getattr(info, name) for name in names}
+    further = {name: getattr(info, name) for name in ("is_sparse", *protocol.KIND)}
     return {"shape": tuple(info.zero.shape), "dtype": str(info.zero.dtype).rpartition(".")[2]} | further
 
 

@@ -83,6 +83,13 @@ class ClientInfo(NamedTuple):
     project: str  # what all must agree on, in the host's words; "" where nothing was agreed
 
 
+KIND = (
+    *("offers", "gradient_cost", "usual_weight", "n_features", "linear_ridge", "classes"),
+    *("free_intercept", "shift_invariant", "nonnegative", "kink_at_label"),
+)
+"""What says of which kind the objective of a client is: the same for all clients."""
+
+
 class Align(NamedTuple):
     """Tell a host what its clients have in common with those of others; answered by `Aligned`."""
 

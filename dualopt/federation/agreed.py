@@ -25,9 +25,6 @@ from dualopt.spec import Spec
 
 __all__ = ["require_agreed_client_info", "require_agreed_requests"]
 
-SAME = ("offers", "gradient_cost", "usual_weight", "n_features", "linear_ridge", "classes")
-SAME += ("free_intercept", "shift_invariant", "nonnegative", "kink_at_label")
-
 
 def require_agreed_client_info(project: Project, found: Sequence[protocol.ClientInfo]) -> None:
     """Refuse a site whose constants are not those that any data would have.
@@ -63,7 +60,7 @@ def _require_like(expected: protocol.ClientInfo, info: protocol.ClientInfo, site
         there, here = getattr(info, name), getattr(expected, name)
         same = there.dtype == here.dtype and np.array_equal(there, here)
         require(same, f"{name} of site {site} must be {here.tolist()}, which follows from the project", there.tolist())
-    for name in SAME:
+    for name in protocol.KIND:
         there, here = getattr(info, name), getattr(expected, name)
         require(there == here, f"{name} of site {site} must be {here}, which follows from the project", there)
     finite = bool(np.isfinite(info.L).all())

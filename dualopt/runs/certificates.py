@@ -16,7 +16,7 @@ from dualopt.objectives._weights import total
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
 from dualopt.objectives.scales import own_clients
-from dualopt.runs.cuts import Sums, cut_of_duals, cut_of_gradient, is_bounded, least, lower_bound, norm
+from dualopt.runs.cuts import Sums, cut_of_duals, cut_of_gradient, error_of_means, is_bounded, least, lower_bound, norm
 from dualopt.solvers import LocalSolution
 
 __all__ = [
@@ -271,25 +271,21 @@ def certificate_from(objective: Objective, theta: Array, sums_at: Callable[[Arra
 
 
 def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], Sums]) -> Certificate:
-    xp, N, n = array_namespace(theta), objective.n_clients, math.prod(objective.shape)
+    xp, n = array_namespace(theta), math.prod(objective.shape)
     regulariser, m = objective.regulariser, objective.mean_mu
     convexity = m + regulariser.mu
-    if (
-        convexity > 0 or is_bounded(objective)
-    ) and theta.dtype != xp.float64:  # without convexity there is no bound that would need it
+    certified = convexity > 0 or is_bounded(objective)
+    if certified and theta.dtype != xp.float64:  # else there is no bound that would need it
         theta = xp.astype(theta, xp.float64)
     sums = sums_at(theta)
     gradient = sums.gradient / sums.total
     energy, sizes, value_error, slope_error, slopes, *of_dual = (sums.columns / sums.total).tolist()
-    weighted = objective.unequal_weights is not None
-    of_clients, of_model = gamma(2 * N + 4 if weighted else N + 2, theta), gamma(n + 8, theta)
+    (of_clients, lost), of_model = error_of_means(objective, theta, sums), gamma(n + 8, theta)
     h = regulariser.value(theta)
     energy += h
     # v, twice: E(theta) may be larger than the energy by as much as the lower bound of E* is smaller
     value_error += of_clients * sizes + of_model * abs(h) + n * tiny(theta) * (1.0 + regulariser.mu)
-    if weighted:  # products with weights that underflow
-        lost = N * n * tiny(theta) / sums.total
-        value_error, slope_error = value_error + lost, slope_error + lost
+    value_error, slope_error = value_error + lost, slope_error + lost
     subgradient = regulariser.minimal_subgradient(theta, gradient)
     best = Certificate(energy, math.inf, "gradient", norm(subgradient))
     if objective.free_intercept or not convexity > 0:

@@ -40,7 +40,17 @@ from dualopt.objectives import Objective
 from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.regularisers import Regulariser
 
-__all__ = ["Cut", "Sums", "cut_of_duals", "cut_of_gradient", "is_bounded", "least", "lower_bound", "norm"]
+__all__ = [
+    "Cut",
+    "Sums",
+    "cut_of_duals",
+    "cut_of_gradient",
+    "error_of_means",
+    "is_bounded",
+    "least",
+    "lower_bound",
+    "norm",
+]
 
 STEP = 16.0  # of the intercepts, in units of the slope: enough where the mean curvature in b is above 1/16
 LARGER = 64.0  # times which the next step is, where zero is not in the hull
@@ -71,7 +81,7 @@ def cut_of_gradient(objective: Objective, at: Array, sums: Sums) -> Cut:
     n, m = math.prod(objective.shape), max(objective.mean_mu, 0.0)
     gradient, held = sums.gradient / sums.total, objective.held(at)
     energy, sizes, value_error, slope_error, slopes, *_ = (sums.columns / sums.total).tolist()
-    of_clients, lost = _of_clients(objective, at, sums)
+    of_clients, lost = error_of_means(objective, at, sums)
     length, size, inside = norm(at), norm(gradient), norm(held)
     value_error += of_clients * sizes + lost
     slope_error += of_clients * slopes + lost
@@ -86,12 +96,12 @@ def cut_of_gradient(objective: Objective, at: Array, sums: Sums) -> Cut:
 def cut_of_duals(objective: Objective, at: Array, sums: Sums) -> Cut:
     """Return the cut of dual points: the mean of those of the clients; ``at`` says of what type arrays are."""
     assert sums.dual is not None
-    of_clients, lost = _of_clients(objective, at, sums)
+    of_clients, lost = error_of_means(objective, at, sums)
     conjugate, conjugates, duals, error = (sums.columns[5:] / sums.total).tolist()
     return Cut(-conjugate - of_clients * conjugates - lost, sums.dual / sums.total, of_clients * duals + error + lost)
 
 
-def _of_clients(objective: Objective, like: Array, sums: Sums) -> tuple[float, float]:
+def error_of_means(objective: Objective, like: Array, sums: Sums) -> tuple[float, float]:
     """Return the relative error of means over the clients, and what products with weights lose that underflow."""
     N, n = objective.n_clients, math.prod(objective.shape)
     if objective.unequal_weights is None:
