@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from dualopt.methods.participation import Participation, as_participation
 from dualopt.objectives import Objective
+from dualopt.problem.build import build_problem
 from dualopt.problem.data._files import home
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.regularisers import Zero
 from dualopt.runs.certificates import certificate
 from dualopt.runs.reference import NotOptimalError, newton, solve

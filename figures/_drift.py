@@ -12,7 +12,8 @@ from dualopt.engine.rounds import Snapshot
 from dualopt.methods import AFedPD, Algorithm, FedADMM, FedAvg, FedDyn, FedSpeed
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import NonconvexPenalty, Objective
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs.reference import solve
 from dualopt.runs.trace import Trace
 from dualopt.solvers.stopping import GradientReduction

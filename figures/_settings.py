@@ -15,7 +15,9 @@ from rich.console import Console
 from dualopt.app.cli.output import make_console
 from dualopt.arrays.xp import to_numpy
 from dualopt.objectives import LinearModel
-from dualopt.problem.options import Problem, ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
+from dualopt.problem.problem import Problem
 from dualopt.runs.trace import Trace
 from dualopt.solvers.stopping import GradientReduction, Stop
 from figures._store import stored_number, stored_trace

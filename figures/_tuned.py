@@ -10,7 +10,8 @@ from typing import Any
 
 from dualopt.app.cli.record import Record, load, search_progress
 from dualopt.arrays.xp import array_namespace
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs.tuning import Trial, tune
 from dualopt.solvers.stopping import GradientReduction
 from dualopt.spec import described

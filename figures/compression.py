@@ -14,7 +14,8 @@ from matplotlib.ticker import LogLocator
 
 from dualopt.methods import AndersonFedSplit, DistributedLBFGS, FedDyn, FedSplit
 from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, RandomQuantisation, Rounding
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import run
 from dualopt.runs.reference import newton

@@ -18,8 +18,9 @@ from dualopt.methods import (
     RestartedDualFL,
     RestartedOptimizedDualFL,
 )
+from dualopt.problem.build import build_problem
 from dualopt.problem.data._files import home
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import run
 from dualopt.runs.trace import Trace

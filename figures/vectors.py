@@ -37,8 +37,9 @@ from dualopt.methods import (
 )
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared_by
+from dualopt.problem.build import build_problem
 from dualopt.problem.data._files import home
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace

@@ -32,7 +32,8 @@ def data_hash(problem: Any, peers: Communicator = ALONE) -> str:
 
     Examples
     --------
-    >>> from dualopt.problem.options import ProblemOptions, build_problem
+    >>> from dualopt.problem.build import build_problem
+    >>> from dualopt.problem.options import ProblemOptions
     >>> a, b, c = (build_problem(ProblemOptions(rows=50, clients=n)) for n in (2, 2, 5))
     >>> data_hash(a) == data_hash(b), data_hash(a) == data_hash(c), len(data_hash(a))
     (True, False, 64)

@@ -32,8 +32,9 @@ from dualopt.engine.rounds import resolve
 from dualopt.methods import DualFL, participation
 from dualopt.objectives import Quadratic, linear_model
 from dualopt.problem import data
+from dualopt.problem.build import automatic_loss
 from dualopt.problem.data import load
-from dualopt.problem.options import ProblemOptions, automatic_loss
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
 from dualopt.solvers import LBFGS, NewtonCG

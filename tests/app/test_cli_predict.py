@@ -17,7 +17,8 @@ from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_digits
 from dualopt import Trace, load_model
 from dualopt.app.cli import main
 from dualopt.app.estimators import FederatedClassifier, FederatedRegressor
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from tests.programs import called, refusal
 
 FAST = ("--rounds", 3, "--algorithm", "dualfl")

@@ -13,7 +13,8 @@ import dualopt.lab.proofs
 from dualopt.app.cli.proved_best import given, split
 from dualopt.lab.proofs import class_of, proved_best
 from dualopt.methods.participation import UniformSubset
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.spec import Spec
 from tests.app import test_cli
 from tests.app.test_cli import refusal

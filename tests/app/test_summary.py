@@ -20,7 +20,8 @@ from dualopt import inference, linear_model
 from dualopt.app.cli import main
 from dualopt.app.cli.output import SUMMARY
 from dualopt.app.estimators import FederatedClassifier, FederatedRegressor
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs.trace import Trace
 from tests.programs import called
 

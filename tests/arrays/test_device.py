@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import dualopt.problem.options as problem_module
+import dualopt.problem.build as problem_module
 from dualopt.app.cli import main
 from dualopt.arrays.xp import is_host, uploader
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs.trace import Trace
 from tests.conftest import BACKENDS
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from dualopt import FedAvg, run
 from dualopt.engine import MPI
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 

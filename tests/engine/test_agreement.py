@@ -23,7 +23,8 @@ from dualopt.engine._everywhere import OF_ONE, everywhere
 from dualopt.methods import DualFL, FedPD
 from dualopt.objectives import linear_model, mlp
 from dualopt.problem import data
-from dualopt.problem.options import PLACES, ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import PLACES, ProblemOptions
 from dualopt.solvers import LBFGS
 from tests.engine import test_blocks
 from tests.engine.problems import problems

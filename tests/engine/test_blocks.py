@@ -8,8 +8,9 @@ from dualopt.arrays.xp import is_sparse
 from dualopt.objectives import linear_model
 from dualopt.objectives._sparse import as_stored
 from dualopt.objectives.rows import ClientRows
+from dualopt.problem.build import build_problem
 from dualopt.problem.data import scaling
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs._data_hash import data_hash
 from tests.engine.thread_communicator import on_each
 

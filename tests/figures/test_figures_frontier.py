@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import dualopt.methods
 from dualopt import run
 from dualopt.methods import DualFL, FedDyn, FedSplit
-from dualopt.problem.options import build_problem
+from dualopt.problem.build import build_problem
 from dualopt.runs.plotting import style
 from dualopt.runs.trace import Trace
 from dualopt.spec.discover import discover

@@ -11,7 +11,7 @@ import pytest
 
 from dualopt.methods import DistributedLBFGS, FedDR, FedDyn, FedSplit
 from dualopt.methods.preparation import OneShotAverage
-from dualopt.problem.options import build_problem
+from dualopt.problem.build import build_problem
 from dualopt.runs.reference import solve
 from dualopt.runs.rules import RULES, choose
 from dualopt.runs.trace import Trace

@@ -16,8 +16,9 @@ import dualopt
 from dualopt.losses import Multinomial
 from dualopt.objectives import Composite, NonconvexPenalty, linear_model
 from dualopt.problem import data
+from dualopt.problem.build import build_problem
 from dualopt.problem.data import load, natural, subsample
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 
 FEW = ProblemOptions(rows=120, clients=3, seed=2)
 
@@ -27,7 +28,7 @@ def test_neither_needs_the_packages_of_the_program() -> None:
 import sys
 for name in ("typer", "rich", "matplotlib"):
     sys.modules[name] = None
-from dualopt.problem.options import build_problem
+from dualopt.problem.build import build_problem
 from dualopt.spec import Spec
 build_problem("problem: synthetic-logistic, clients=3")
 print(type(Spec.parse("dualfl:rho=0").build("algorithm")).__name__)

@@ -12,8 +12,9 @@ from dualopt.app.cli import main
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.methods import DualFL, FedAvg, Scaffnew
 from dualopt.objectives import linear_model
+from dualopt.problem.build import build_problem
 from dualopt.problem.data import load
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs.recording import run
 from dualopt.runs.reference import cvxpy, newton
 from dualopt.solvers import Gradient, RowLBFGS, default_solver

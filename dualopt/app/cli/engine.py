@@ -22,7 +22,9 @@ from dualopt.app.cli.reporting import TERMINATED, USER_ERROR
 from dualopt.arrays._checks import require
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import asarray_like
-from dualopt.problem.options import PLACES, Problem, ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import PLACES, ProblemOptions
+from dualopt.problem.problem import Problem
 from dualopt.runs._data_hash import data_hash
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 from dualopt.app.cli.options import MethodOptions
 from dualopt.arrays._checks import require
 from dualopt.federation import Project
+from dualopt.problem.build import automatic_loss
 from dualopt.problem.data import load
-from dualopt.problem.options import automatic_loss
 from dualopt.spec import Spec, pairs
 
 __all__ = ["ProjectOptions", "RunOptions", "ServerOptions", "described_project"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dualopt.app.cli.resume import FREE
 from dualopt.problem.models import Model
-from dualopt.problem.options import Problem
+from dualopt.problem.problem import Problem
 
 __all__ = ["model_files", "model_record", "save_model"]
 

@@ -12,7 +12,9 @@ from typer import Option
 from dualopt.app.cli import output
 from dualopt.app.cli.options import default_of, option_groups
 from dualopt.methods.participation import as_participation
-from dualopt.problem.options import Problem, ProblemOptions, build_problem
+from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
+from dualopt.problem.problem import Problem
 from dualopt.runs.recommendation import Recommendation
 from dualopt.runs.recommendation import recommend as recommended
 from dualopt.runs.rules import MINIMISED, Facts

@@ -35,7 +35,8 @@ from dualopt.objectives import Objective
 from dualopt.objectives._weights import parse_numbers
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem import data
-from dualopt.problem.options import Problem, ProblemOptions
+from dualopt.problem.options import ProblemOptions
+from dualopt.problem.problem import Problem
 from dualopt.runs import plotting
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources

@@ -12,7 +12,7 @@ from rich.console import Console
 from dualopt.app.cli import output
 from dualopt.arrays._files import write_atomically
 from dualopt.arrays.xp import asarray_like
-from dualopt.problem.options import Problem
+from dualopt.problem.problem import Problem
 from dualopt.runs._inference import SHOWN, Inference, table_of
 from dualopt.runs.inference import check_inference, inference
 from dualopt.runs.trace import Trace

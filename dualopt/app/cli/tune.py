@@ -23,7 +23,8 @@ from dualopt.engine.rounds import resolve, scaled
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import parse_numbers
-from dualopt.problem.options import Problem, ProblemOptions
+from dualopt.problem.options import ProblemOptions
+from dualopt.problem.problem import Problem
 from dualopt.runs import tuning
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources

@@ -18,8 +18,9 @@ import pytest
 
 from dualopt import Trace, linear_model
 from dualopt.app.cli import main
+from dualopt.problem.build import build_problem
 from dualopt.problem.data import load
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 from tests.programs import ended, refusal
 
 RNG = np.random.default_rng(3)

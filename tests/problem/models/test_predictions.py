@@ -12,11 +12,12 @@ from scipy import sparse
 
 import dualopt
 from dualopt import Model, Multinomial, SketchedMetric, Squared, Trace, linear_model, run
+from dualopt.problem.build import build_problem
 from dualopt.problem.data import load
 from dualopt.problem.data._scaling import Scaling
 from dualopt.problem.models import Schema
 from dualopt.problem.models._model import PIECE
-from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.spec._kinds import names
 
 CLASSES = ("breast_cancer", "digits")
