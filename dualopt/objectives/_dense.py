@@ -25,10 +25,11 @@ LEAST_RIDGE = 1e-6
 # Numbers of the features of a client, 256 KB, from which on they are not copied to lie beside those of another client.
 LARGE = 2**15
 
-# Numbers of the features of a part of several clients, 1 MB. Their points and gradients lie in the cache beside them
-# until these are written where they belong: 4096 clients of 15 rows, 785 columns and 10 classes, each with a point of
-# its own, take 8% less time than with 512 rows.
+# Numbers of the features of a part of several clients, 1 MB, of which the point and the gradient of a client count as
+# so many rows. They lie in the cache beside the features until they are written where they belong: 4096 clients of 15
+# rows, 785 columns and 10 classes, each with a point of its own, take 8% less time than with 512 rows.
 LARGEST_PART = 2**17
+ROWS_OF_POINT = 4
 
 # Largest side of Gram matrices and inverses that are computed again rather than kept for a whole federation: the
 # inverse of 20 rows takes as long as four gradients, and as much memory as the rows.
@@ -128,7 +129,8 @@ class Group:
         """
         numbers, together = self.n_rows * self.n_features, len(clients)
         if limit is not None:
-            together = max(1, min(limit // self.n_rows, LARGEST_PART // numbers))
+            taken = numbers + ROWS_OF_POINT * self.n_features
+            together = max(1, min(limit // self.n_rows, LARGEST_PART // taken))
         large = limit is not None and numbers > LARGE
         parts = []
         for first in range(0, len(clients), together):

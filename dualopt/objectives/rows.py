@@ -38,10 +38,10 @@ __all__ = ["Block", "ClientBlock", "ClientRows", "Group", "Sample", "predictors"
 Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
 
-# Rows handled at once on a CPU: predictors and slopes of a block stay in the L2 cache between the two products, and the
-# rows of the block are still near for the second one. On MNIST, 256 to 1024 differ by 3%; 2048 is 10% slower.
-BLOCK_ROWS = 512
-LARGE_PART = 2**13
+# Numbers of the features that are handled at once on a CPU, 2 MB: they are still near for the second of the two products,
+# and calls are few. Predictors and slopes of a block, one for each row and output, should stay in the L2 cache.
+BLOCK_NUMBERS = 2**18
+LEAST_ROWS, MOST_ROWS = 2**9, 2**13
 
 PIECE = 2**20  # numbers that are checked or copied at a time: what is computed of them takes memory too
 
@@ -217,9 +217,11 @@ class ClientRows:
         return isinstance(self.groups[0], CompiledGroup)
 
     @property
-    def _whole(self) -> bool:
-        """Whether blocks are whole groups, one product for all their clients."""
-        return not is_host(self.like) or self.groups[0].whole_on_host
+    def _limit(self) -> int | None:
+        """The largest number of rows of a block; None where blocks are whole groups, one product for all clients."""
+        if not is_host(self.like) or self.groups[0].whole_on_host:
+            return None
+        return block_rows(self.n_features)
 
     def by_client(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield features ``(m_j, p)``, labels ``(m_j,)`` and weights ``(m_j,)`` of each client, as views."""
@@ -238,21 +240,12 @@ class ClientRows:
 
     @cached_property
     def parts(self) -> list[tuple[Group | SparseGroup, ClientBlock]]:
-        """All clients, each in one part with all its rows; on a CPU a part has ``BLOCK_ROWS`` rows or one client."""
-        return self._parts(BLOCK_ROWS)
-
-    @cached_property
-    def large_parts(self) -> list[tuple[Group | SparseGroup, ClientBlock]]:
-        """The same with ``LARGE_PART`` rows, for work that is more than two products with them."""
-        return self._parts(LARGE_PART)
-
-    def _parts(self, limit: int | None) -> list[tuple[Group | SparseGroup, ClientBlock]]:
-        host, limit = array_namespace(self.group), None if self._whole else limit
-        found = []
+        """All clients, each in one part with all its rows; on a CPU a part has the rows of a block, or one client."""
+        host, found = array_namespace(self.group), []
         for g in dict.fromkeys(self.group.tolist()):  # in the order of their first clients
             group, members = self.groups[g], host.nonzero(self.group == g)[0]
             members = members[host.argsort(self.position[members], stable=True)]
-            found += [(group, part) for part in group.parts(members, self.position[members], limit)]
+            found += [(group, part) for part in group.parts(members, self.position[members], self._limit)]
         return found
 
     @cached_property
@@ -266,10 +259,10 @@ class ClientRows:
         return [(part.block.clients, self._cut(part.block)) for _, part in self.parts]
 
     def _cut(self, block: Any) -> list[Any]:
-        m = block.y.shape[1]
-        if self._whole or m <= BLOCK_ROWS:
+        m, limit = block.y.shape[1], self._limit
+        if limit is None or m <= limit:
             return [block]
-        return [block.rows(slice(start, min(start + BLOCK_ROWS, m))) for start in range(0, m, BLOCK_ROWS)]
+        return [block.rows(slice(start, min(start + limit, m))) for start in range(0, m, limit)]
 
     def sum(
         self,
@@ -404,10 +397,10 @@ class ClientRows:
     def _sampled_units(self, sample: Sample) -> Iterator[tuple[Index, Iterator[Any]]]:
         """Yield clients, and one after the other blocks of copies of the rows in their samples, of equal length.
 
-        On a CPU a block has at most ``BLOCK_ROWS`` rows: those of several clients if their samples fit, and a part of a
-        sample that does not.
+        On a CPU the rows of a block are limited: it holds those of several clients if their samples fit, and a part of
+        a sample that does not.
         """
-        limit = None if self._whole else BLOCK_ROWS
+        limit = self._limit
         by_length: dict[int, list[int]] = defaultdict(list)
         for j, rows in enumerate(sample):
             by_length[rows.shape[0]].append(j)
@@ -430,6 +423,15 @@ class ClientRows:
             own, factor = Index(members), self.groups[g].n_rows / sample[members[0]].shape[0]
             blocks.append(self.groups[g].take(own, self.position[own.ids], rows, factor))
         return self.groups[0].join(blocks)
+
+
+def block_rows(columns: int) -> int:
+    """Return the number of rows that are handled at once on a CPU.
+
+    >>> block_rows(20), block_rows(100), block_rows(785)
+    (8192, 2621, 512)
+    """
+    return max(LEAST_ROWS, min(MOST_ROWS, BLOCK_NUMBERS // columns))
 
 
 def predictors(X: Any, theta: Array) -> Array:

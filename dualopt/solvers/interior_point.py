@@ -208,7 +208,7 @@ def _by_part(problem: LocalProblem, like: Array, function: Any) -> tuple[Array, 
     rows, loss, longest = model.rows, model.loss, model.longest_rows
 
     def results() -> Any:
-        for _, part in rows.large_parts:
+        for _, part in rows.parts:
             clients, _, y, w = part.block
             low, high = loss.gradient(y - 1.0, y), loss.gradient(y + 1.0, y)
             own = (clients.take(x) for x in (problem.mu, linear, longest))

@@ -125,7 +125,7 @@ def test_blocks_of_rows_add_up(loss, monkeypatch):
     whole = model(loss, data)
     theta, v = points(whole), points(whole, seed=2)
     expected = {name: call(whole, theta, v) for name, call in CALLS.items()}
-    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 5)
+    monkeypatch.setattr(rows_module, "block_rows", lambda columns: 5)
     blocks = model(loss, data)
     assert len(blocks.rows.blocks) == 11  # sizes 3 7 3 1 12 7 3
     for name, call in CALLS.items():

@@ -34,7 +34,7 @@ CALLS = {
 @pytest.fixture
 def short_parts(monkeypatch):
     """Parts of at most 16 rows."""
-    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(rows_module, "block_rows", lambda columns: 16)
 
 
 def shuffled(data: Rows, seed: int = 0) -> Rows:
@@ -187,7 +187,7 @@ def test_exact_solutions_of_many_clients(short_parts):
 
 @pytest.mark.parametrize("kind", ["one point", "a point for each"])
 def test_a_gradient_makes_no_second_array_of_its_size(kind):
-    """Of 2000 clients with 50 numbers each; parts, 512 rows, are far smaller."""
+    """Of 2000 clients with 50 numbers each; parts are far smaller."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4000, 99)), rng.integers(0, 10, 4000)
     f = linear_model(X, y, loss=Multinomial(classes=10), mu=0.1, clients=2000)

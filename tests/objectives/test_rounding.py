@@ -103,7 +103,7 @@ def test_values_where_a_predictor_loses_all_of_its_terms_but_one(exponent: int, 
 @pytest.mark.parametrize(("exponent", "dtype"), [(53, np.float64), (24, np.float32)])
 def test_values_where_a_sum_loses_all_of_its_rows_but_one(exponent: int, dtype: type, monkeypatch) -> None:
     """Rows of which the first one has the loss 2, and each of the others less than half a unit in its last place."""
-    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 1)  # they are added one after the other
+    monkeypatch.setattr(rows_module, "block_rows", lambda columns: 1)  # they are added one after the other
     m, least = 2**10, 2.0 ** -(exponent // 2 if exponent % 2 else exponent // 2 - 1)
     X, y = np.ones((m, 1), dtype=dtype), np.full(m, least, dtype=dtype)
     y[0] = 2.0

@@ -104,7 +104,7 @@ def test_blocks_cover_the_sample_within_the_limit(lengths, limit, monkeypatch):
     if limit is None:
         monkeypatch.setattr(rows_module, "is_host", lambda x: False)
     else:
-        monkeypatch.setattr(rows_module, "BLOCK_ROWS", limit)
+        monkeypatch.setattr(rows_module, "block_rows", lambda columns: limit)
     for clients, X, y, w in (block for _, blocks in f.rows._sampled_units(sample) for block in blocks):
         assert X.shape[:2] == y.shape == w.shape
         assert X.shape[0] == len(clients)
