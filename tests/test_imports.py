@@ -286,6 +286,19 @@ def test_a_run_loads_what_it_uses(code: str, most: int) -> None:
     assert methods - shared <= {"dualopt.methods.dualfl"}
 
 
+def test_a_run_of_digits_loads_no_library_that_it_does_not_use() -> None:
+    """Importing these took longer than the run."""
+    code = (
+        "from contextlib import redirect_stdout, suppress; import io, sys, tempfile\n"
+        "from dualopt.app.cli import main\n"
+        "with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()), suppress(SystemExit):\n"
+        "    main(['run', '--data', 'digits', '--clients', '3', '--rounds', '1', '--out', out])\n"
+        "print(*sorted({'scipy', 'sklearn', 'pandas', 'pyarrow', 'cvxpy', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["matplotlib"]  # which draws the run
+
+
 def test_the_check_sees_hidden_imports() -> None:
     assert imported("def f():\n    import theory.attack\n") == {"theory"}
     assert imported("from figures.fig1 import draw") == {"figures"}

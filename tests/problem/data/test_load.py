@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dualopt.problem.data
-from dualopt.problem.data import Dataset, available, class_count, load
+from dualopt.problem.data import Dataset, available, class_count, embedded, load
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +95,18 @@ def test_breast_cancer_is_standardised():
     np.testing.assert_allclose(data.X.std(axis=0), 1, rtol=1e-13)
     assert np.bincount(data.y).tolist() == [212, 357]
     assert load("breast_cancer", scale="none").X.max() > 4000
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "digits"])
+def test_files_of_scikit_learn_are_read_as_it_reads_them(name, monkeypatch):
+    """Without importing it; where a file is elsewhere it is asked."""
+    datasets = pytest.importorskip("sklearn.datasets")
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    for _ in range(2):
+        data = load(name, scale="none")
+        assert (data.X.dtype, data.y.dtype) == (X.dtype, y.dtype)
+        assert (data.X.tobytes(), data.y.tobytes()) == (X.tobytes(), y.tobytes())
+        monkeypatch.setattr(embedded, "find_spec", lambda module: None)
 
 
 @pytest.mark.parametrize("place", ["a1", "a1.npz", "libsvm/a1.npz", "a1/a1.npz"])
