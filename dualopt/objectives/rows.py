@@ -39,7 +39,7 @@ Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
 
 # Numbers of the features that are handled at once on a CPU, 2 MB: they are still near for the second of the two
-# products, and calls are few. Predictors and slopes of a block, one for each row and output, should stay in the L2 cache.
+# products, and calls are few. Predictors and slopes, one for each row and output, should stay in the L2 cache.
 BLOCK_NUMBERS = 2**18
 LEAST_ROWS, MOST_ROWS = 2**9, 2**13
 
