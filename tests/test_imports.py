@@ -123,10 +123,7 @@ EXTRAS = [  # what is run, what is missing, how that ends, and the last words
             ("lab.attack", "scipy", "lab.attack", 'SciPy: pip install "dualopt[sparse]"'),
             ("lab.verification.pictures", "matplotlib", "runs.plotting", 'matplotlib: pip install "dualopt[app]"'),
             ("runs.plotting", "matplotlib", "runs.plotting", 'matplotlib: pip install "dualopt[app]"'),
-            (
-                *("app.estimators", "sklearn", "app.estimators"),
-                'scikit-learn: install it with pip install "dualopt[app]"',
-            ),
+            ("app.estimators", "sklearn", "app.estimators", 'scikit-learn: pip install "dualopt[app]"'),
         )
     ),
     *(

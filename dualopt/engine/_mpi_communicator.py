@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays._extras import optional
 from dualopt.engine._agreement import agree
 
 __all__ = ["MpiCommunicator", "mpi4py_module", "sentence"]
@@ -22,14 +23,13 @@ def mpi4py_module() -> Any:
         If mpi4py is not installed, or finds no MPI library.
     """
     try:
-        from mpi4py import MPI  # pyright: ignore[reportMissingImports]
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('engine mpi needs mpi4py: pip install "dualopt[mpi]".') from error
+        return optional("mpi4py.MPI", "engine mpi")
+    except ModuleNotFoundError:
+        raise
     except (ImportError, RuntimeError) as error:
         raise ModuleNotFoundError(
             "engine mpi needs an MPI library, such as that of the package openmpi-bin of Debian, or pip install mpich."
         ) from error
-    return MPI
 
 
 class MpiCommunicator:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dualopt.arrays._extras import optional
+
 __all__ = ["sklearn_datasets"]
 
 
@@ -13,12 +15,6 @@ def sklearn_datasets() -> Any:
     Raises
     ------
     ModuleNotFoundError
-        If scikit-learn is not installed; the message says how to install it.
+        If scikit-learn is not installed; the sentence says how to install it.
     """
-    try:
-        from sklearn import datasets
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "data needs scikit-learn here: install it with pip install 'dualopt[app]'."
-        ) from error
-    return datasets
+    return optional("sklearn.datasets", "data")
