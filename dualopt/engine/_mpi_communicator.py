@@ -22,14 +22,14 @@ def mpi4py_module() -> Any:
     ModuleNotFoundError
         If mpi4py is not installed, or finds no MPI library.
     """
+    optional("mpi4py", "engine mpi")
     try:
-        return optional("mpi4py.MPI", "engine mpi")
-    except ModuleNotFoundError:
-        raise
+        from mpi4py import MPI  # pyright: ignore[reportMissingImports]
     except (ImportError, RuntimeError) as error:
         raise ModuleNotFoundError(
             "engine mpi needs an MPI library, such as that of the package openmpi-bin of Debian, or pip install mpich."
         ) from error
+    return MPI
 
 
 class MpiCommunicator:

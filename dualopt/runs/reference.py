@@ -157,10 +157,12 @@ def cvxpy(objective: Objective, *, tol: float = 1e-7) -> Reference:
     ------
     ValueError
         If the objective is neither a linear model nor a quadratic.
+    ModuleNotFoundError
+        If CVXPY is missing.
     NotOptimalError
         If the solver fails or the gap is too large.
     """
-    cp = optional("cvxpy", "a reference solution by CVXPY")
+    cp = optional("cvxpy", "the reference solution")
     theta = cp.Variable(objective.shape)
     f = without_regulariser(objective)
     if isinstance(f, LinearModel):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dualopt.arrays._extras import optional
 from dualopt.problem.data._dataset import RawData
-from dualopt.problem.data._sklearn import sklearn_datasets
 
 NAMES = {
     "breast_cancer": "breast cancer Wisconsin (diagnostic): 569 x 30, 2 classes (embedded in scikit-learn)",
@@ -20,7 +20,13 @@ KNOWN: dict[str, tuple[Any, str]] = {
 
 
 def load(name: str) -> RawData:
-    """Load all samples of a data set."""
+    """Load all samples of a data set.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If scikit-learn is missing.
+    """
     scale, description = KNOWN[name]
-    X, y = getattr(sklearn_datasets(), f"load_{name}")(return_X_y=True)
+    X, y = getattr(optional("sklearn.datasets", f"data {name!r}"), f"load_{name}")(return_X_y=True)
     return RawData(X=X, y=y, scale=scale, description=description)
