@@ -22,7 +22,12 @@ SOURCES = (
     *("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "PKG-INFO", ".gitignore"),
 )
 NEVER = ("*.pyc", "*__pycache__*", "*.png", "*.ipynb", "*/conftest.pyc", "*.egg-info*")
-METADATA = ("License-Expression: MIT", "License-File: LICENSE", "Requires-Python: >=3.11", "Classifier: Typing :: Typed")
+METADATA = (
+    "License-Expression: MIT",
+    "License-File: LICENSE",
+    "Requires-Python: >=3.11",
+    "Classifier: Typing :: Typed",
+)
 ENTRY_POINT = "dualopt = dualopt.app.cli:main"
 CITATION = "CITATION.cff"
 
@@ -68,8 +73,6 @@ def build(folder: Path) -> Built:
     for path in (wheel, sources):
         print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB", flush=True)
     return Built(tree, wheel, sources, tuple(found))
-
-
 
 
 def files_of(tree: Path) -> Iterator[tuple[str, Path]]:

@@ -67,7 +67,11 @@ def proved(name: str) -> Any:
     return getattr(module("dualopt.lab.proofs"), name)("fedsplit", mu=1, L=10, clients=2, **more)
 
 
-APP, THEORY, FRAMES = ('pip install "dualopt[app]".', 'pip install "dualopt[theory]".', 'pip install "dualopt[frames]".')
+APP, THEORY, FRAMES = (
+    'pip install "dualopt[app]".',
+    'pip install "dualopt[theory]".',
+    'pip install "dualopt[frames]".',
+)
 FEDERATION = 'pip install "dualopt[federation]".'
 USES: list[tuple[str, str, Callable[[], Any]]] = [  # what is missing, the sentence, and the use
     ("sklearn", f"data 'digits' needs scikit-learn: {APP}", digits),
