@@ -47,7 +47,7 @@ def discover() -> dict[str, ModuleType]:
     return {name: importlib.import_module(f"figures.{name}") for name in names}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, name: str = "python -m figures") -> None:
     """Run the program; it ends by ``SystemExit``.
 
     A mistake of the user's gives one sentence on the standard error and exit code 2; a bug keeps its traceback.
@@ -56,8 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ----------
     arguments : sequence of str, optional
         What follows the name of the program; ``sys.argv[1:]`` when not given.
+    name : str
+        What a user types to run it.
     """
-    program(app, "python -m figures", arguments)
+    program(app, name, arguments)
 
 
 @app.command(cls=OneSentence)

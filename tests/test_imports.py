@@ -24,7 +24,10 @@ from types import ModuleType
 
 import pytest
 
+from dualopt.arrays import _extras
+
 ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FORBIDDEN = {"dualopt": {"theory", "figures", "tests"}, "theory": {"figures", "tests"}, "figures": {"tests"}}
 ARRAYS = {"numpy", "cupy", "array_api_compat", "array_api_strict"}
 HOST_MODULES = {
@@ -123,10 +126,7 @@ EXTRAS = [  # what is run, what is missing, how that ends, and the last words
             ("lab.attack", "scipy", "lab.attack", 'SciPy: pip install "dualopt[sparse]"'),
             ("lab.verification.pictures", "matplotlib", "runs.plotting", 'matplotlib: pip install "dualopt[app]"'),
             ("runs.plotting", "matplotlib", "runs.plotting", 'matplotlib: pip install "dualopt[app]"'),
-            (
-                *("app.estimators", "sklearn", "app.estimators"),
-                'scikit-learn: install it with pip install "dualopt[app]"',
-            ),
+            ("app.estimators", "sklearn", "app.estimators", 'scikit-learn: pip install "dualopt[app]"'),
         )
     ),
     *(
@@ -263,7 +263,7 @@ def loaded(code: str) -> set[str]:
     ("code", "most"),
     [
         ("import dualopt", 1),
-        ("import dualopt; dualopt.run, dualopt.DualFL, dualopt.linear_model", 124),
+        ("import dualopt; dualopt.run, dualopt.DualFL, dualopt.linear_model", 125),
         (
             "from contextlib import redirect_stdout, suppress; import io, tempfile\n"
             "from dualopt.app.cli import main\n"
@@ -317,11 +317,23 @@ def test_no_module_is_hidden_by_something_of_its_own_name() -> None:
     assert hidden == []
 
 
-def test_every_file_of_the_package_is_shipped() -> None:
-    """Modules are, where each folder is a package; of other files those that ``pyproject.toml`` names."""
-    folder = ROOT / "dualopt"
-    modules = list(folder.rglob("*.py"))
-    assert {path.parent for path in modules} == {path.parent for path in modules if path.name == "__init__.py"}
-    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["dualopt"]
-    others = {path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
-    assert others == {path for pattern in named for path in folder.glob(pattern)}
+def test_every_folder_of_modules_is_a_package() -> None:
+    for package in FORBIDDEN:
+        modules = list((ROOT / package).rglob("*.py"))
+        assert {path.parent for path in modules} == {path.parent for path in modules if path.name == "__init__.py"}
+
+
+def requirements(extra: str) -> set[str]:
+    """Return the packages that an extra names, and those of the extras that it names."""
+    found: set[str] = set()
+    for line in PYPROJECT["project"]["optional-dependencies"][extra]:
+        name, of, *_ = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", line).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        found |= {name} if of is None else set().union(*map(requirements, of.split(",")))
+    return found
+
+
+def test_every_package_that_a_sentence_names_is_in_its_extra() -> None:
+    for package, extra in _extras.EXTRAS.values():
+        assert package.lower() in requirements(extra), (package, extra)
+    with pytest.raises(KeyError):
+        requirements("theories")

@@ -34,7 +34,7 @@ WORTH_PROCESSES = 20  # claims; a process takes two seconds to start
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, name: str = "python -m theory") -> None:
     """Run the program; it ends by ``SystemExit``.
 
     The exit code is 1 if a verdict is not the expected one, and 2, with one sentence on the standard error, for a
@@ -44,8 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ----------
     arguments : sequence of str, optional
         What follows the name of the program; ``sys.argv[1:]`` when not given.
+    name : str
+        What a user types to run it.
     """
-    program(app, "python -m theory", arguments)
+    program(app, name, arguments)
 
 
 @app.command(cls=OneSentence)

@@ -15,6 +15,8 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
+from dualopt.arrays._extras import optional
+
 __all__ = [
     "Array",
     "array_namespace",
@@ -463,10 +465,7 @@ def csr_matrix(data: Array, indices: Array, indptr: Array, shape: tuple[int, int
     if compat.is_cupy_array(data):
         from cupyx.scipy.sparse import csr_matrix as build  # pyright: ignore[reportMissingImports]
     elif compat.is_numpy_array(data):
-        try:
-            from scipy.sparse import csr_array as build
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError('sparse data need SciPy: pip install "dualopt[sparse]".') from error
+        build = optional("scipy.sparse", "a sparse matrix").csr_array
     else:
         raise ValueError(f"X must be a sparse matrix of SciPy or CuPy, not one of {type(data).__name__}.")
     return build((data, indices, indptr), shape=shape)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays._extras import optional
 from dualopt.engine._agreement import agree
 
 __all__ = ["MpiCommunicator", "mpi4py_module", "sentence"]
@@ -21,10 +22,9 @@ def mpi4py_module() -> Any:
     ModuleNotFoundError
         If mpi4py is not installed, or finds no MPI library.
     """
+    optional("mpi4py", "engine mpi")
     try:
         from mpi4py import MPI  # pyright: ignore[reportMissingImports]
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('engine mpi needs mpi4py: pip install "dualopt[mpi]".') from error
     except (ImportError, RuntimeError) as error:
         raise ModuleNotFoundError(
             "engine mpi needs an MPI library, such as that of the package openmpi-bin of Debian, or pip install mpich."

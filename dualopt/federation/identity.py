@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dualopt.arrays._extras import optional
+
 __all__ = ["CERTIFICATE", "PRIVATE_KEY", "ROOT", "KitIdentity"]
 
 CERTIFICATE, PRIVATE_KEY, ROOT = (Path("startup", name) for name in ("client.crt", "client.key", "rootCA.pem"))
@@ -28,6 +30,7 @@ class KitIdentity:
     """
 
     def __init__(self, kit: str | Path) -> None:
+        optional("cryptography", "the identity of a site")
         from cryptography import x509  # pyright: ignore[reportMissingImports]
         from cryptography.hazmat.primitives.serialization import (  # pyright: ignore[reportMissingImports]
             Encoding,

@@ -25,16 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-try:
-    from scipy.optimize import minimize
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError('dualopt.lab.attack needs SciPy: pip install "dualopt[sparse]".') from error
-
 from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays._extras import optional
 from dualopt.lab.claims import Claim, Verdict, check
 from dualopt.runs._workers import ENDED, Limit, Workers
 
 __all__ = ["Attack", "Generator", "Parameters", "attack"]
+
+minimize = optional("scipy.optimize", "dualopt.lab.attack").minimize
 
 RANDOM_POINTS = 20  # before each local search
 POINTS_PER_PARAMETER = 60  # of a local search

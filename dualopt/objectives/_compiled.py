@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from dualopt.arrays._extras import optional
 from dualopt.arrays.xp import Array, is_numpy
 from dualopt.objectives._dense import Block, Group
 
@@ -83,7 +84,8 @@ def dense_group(X: Array, *, columns: int, outputs: int, rows: int | None = None
     if setting == "0" or not large or not is_numpy(X):
         return Group
     if setting == "1" and _kernels().numba is None:
-        raise ModuleNotFoundError('DUALOPT_FAST=1 needs Numba: pip install "dualopt[fast]".')
+        optional("numba", "DUALOPT_FAST=1")
+        raise ModuleNotFoundError("DUALOPT_FAST=1 needs a Numba that fits this NumPy and this processor.")
     return CompiledGroup if _kernels().fits(outputs, columns, X.itemsize) else Group
 
 

@@ -92,6 +92,7 @@ from dualopt.runs._inference import KINDS, Inference
 
 __all__ = ["Inference", "check_inference", "check_loss", "inference"]
 
+ROUNDING = 1e-9  # share of the rows: degrees of freedom that are fewer are rounding
 LARGEST = 10_000  # parameters: a matrix of 800 MB
 EQUAL = 256.0  # units in the last place by which weights may differ that are meant to be equal: quotients of numbers
 
@@ -337,7 +338,7 @@ def _fit(loss: Any, found: ClientInformation, weights: Sequence[float], units: _
         return _Fit(1.0, deviance, base - 0.5 * deviance, math.inf, True)
     residual = units.rows - 2.0 * at.parameters + at.parameters_squared
     few = f"objective has {units.rows:g} rows, too few for a dispersion beside {at.parameters:.4g} parameters"
-    require(residual > 0.0, few)
+    require(residual > ROUNDING * units.rows, few)
     largest = base + _largest_log_likelihood(loss, units.rows, deviance)
     return _Fit(pearson / residual, deviance, largest, residual, False)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from dualopt.arrays._extras import optional
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, is_sparse, to_numpy
 from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
@@ -156,14 +157,12 @@ def cvxpy(objective: Objective, *, tol: float = 1e-7) -> Reference:
     ------
     ValueError
         If the objective is neither a linear model nor a quadratic.
+    ModuleNotFoundError
+        If CVXPY is missing.
     NotOptimalError
         If the solver fails or the gap is too large.
     """
-    try:
-        import cvxpy as cp
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('reference solutions by CVXPY need: pip install "dualopt[theory]".') from error
-
+    cp = optional("cvxpy", "the reference solution")
     theta = cp.Variable(objective.shape)
     f = without_regulariser(objective)
     if isinstance(f, LinearModel):

@@ -20,9 +20,9 @@ __all__ = ["main"]
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, name: str = "python -m figures.lessons") -> None:
     """Run the program; it ends by ``SystemExit``. A mistake of the user's gives one sentence and exit code 2."""
-    program(app, "python -m figures.lessons", arguments)
+    program(app, name, arguments)
 
 
 @app.command()

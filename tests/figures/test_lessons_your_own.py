@@ -109,5 +109,5 @@ def test_without_the_solver_the_page_is_the_same_and_asking_says_what_is_missing
     before = to_json(shown(2.8, 2))
     assert json.dumps(before, allow_nan=False)
     assert "needs CVXPY" in before["note"]
-    with pytest.raises(ImportError, match=r'python -m pip install "dualopt\[theory\]"'):
+    with pytest.raises(ImportError, match=r'pip install "dualopt\[theory\]"'):
         lesson.asked(2.8, 2)

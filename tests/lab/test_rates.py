@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from dualopt.lab.random_problems import random_quadratic
 from dualopt.lab.rates import (
     assert_envelope,
     assert_linear_rate,
@@ -20,7 +21,6 @@ from dualopt.lab.rates import (
     estimate_order,
     student_quantile,
 )
-from dualopt.lab.testing import random_quadratic
 from dualopt.methods import DualFL
 from dualopt.runs.recording import run
 from dualopt.runs.trace import Trace

@@ -24,7 +24,7 @@ ANSWERS = {"violated": True, "none": False}
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, name: str = "python -m theory.attack") -> None:
     """Run the program; it ends by ``SystemExit``.
 
     The exit code is 0 when the searches end, whatever they find; with ``--expect``, 1 if one of them finds otherwise.
@@ -34,8 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ----------
     arguments : sequence of str, optional
         What follows the name of the program; ``sys.argv[1:]`` when not given.
+    name : str
+        What a user types to run it.
     """
-    program(app, "python -m theory.attack", arguments)
+    program(app, name, arguments)
 
 
 @app.command()

@@ -17,7 +17,7 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
 from dualopt.lab.chance import Branch, Expect
-from dualopt.lab.testing import random_quadratic
+from dualopt.lab.random_problems import random_quadratic
 from dualopt.losses import Logistic
 from dualopt.methods import FedPD
 from dualopt.methods.participation import CommunicateWithProbability, Full

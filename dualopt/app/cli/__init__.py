@@ -3,7 +3,7 @@
 ``run.py``, ``predict.py``, ``tune.py``, ``verify.py``, ``prove.py`` and ``recommend.py`` hold the commands, which
 :func:`app` puts together; ``options.py`` turns dataclasses into options, ``output.py`` shows and writes results,
 ``models.py`` writes trained models, ``record.py`` keeps the files of a search, ``reporting.py`` tells what a user did
-wrong.
+wrong, ``programs.py`` starts the programs of ``theory/`` and ``figures/``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dualopt.app.cli.reporting import exit_on_user_error, program, terminable
 
 __all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 
-COMMANDS = ("run", "compare", "predict", "list", "tune", "verify", "prove", "recommend", "federation")
+PROGRAMS = ("theory", "attack", "figures", "lessons")
+COMMANDS = ("run", "compare", "predict", "list", "tune", "verify", "prove", "recommend", "federation", *PROGRAMS)
 SHARED = (["run"], ["compare"], ["tune"])  # commands whose clients may be on the processes of mpiexec
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -85,6 +86,10 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
             from dualopt.app.cli import federation
 
             commands.add_typer(federation.commands(), name=name)
+        elif name in PROGRAMS:
+            from dualopt.app.cli import programs
+
+            commands.command(name=name, cls=programs.PassedOn)(getattr(programs, name))
         else:
             commands.command(name=name, cls=OneSentence)(_command(name))
     return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)

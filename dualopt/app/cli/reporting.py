@@ -13,9 +13,10 @@ from io import TextIOWrapper
 from threading import current_thread, main_thread
 from typing import Any
 
+from dualopt.arrays._extras import EXTRAS
+
 __all__ = ["CONTRADICTED", "INTERRUPTED", "TERMINATED", "exit_on_user_error", "program", "terminable"]
 
-EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
 OURS = ("dualopt", "theory", "figures")
 USER_ERROR = 2  # exit code
 CONTRADICTED = 3  # of a command that has found a certificate to be false
@@ -92,7 +93,8 @@ def exit_on_user_error(name: str) -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package and package not in EXTRAS:
             raise
-        _refuse(name, f'package {package} is missing: pip install "dualopt[app]".' if package else str(error))
+        extra = EXTRAS[package][1] if package else ""
+        _refuse(name, f'package {package} is missing: pip install "dualopt[{extra}]".' if package else str(error))
     except ValueError as error:
         if not _is_ours(error):
             raise

@@ -7,9 +7,7 @@ scikit-learn takes an estimator: into pipelines, grid searches, ``clone`` and ``
 try:
     import sklearn as _sklearn  # noqa: F401
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        'dualopt.app.estimators needs scikit-learn: install it with pip install "dualopt[app]".'
-    ) from error
+    raise ModuleNotFoundError('dualopt.app.estimators needs scikit-learn: pip install "dualopt[app]".') from error
 
 from dualopt.app.estimators.classifier import FederatedClassifier
 from dualopt.app.estimators.regressor import FederatedRegressor

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dualopt.arrays._extras import optional
+
 __all__ = [
     "KEY",
     "KeyPair",
@@ -23,7 +25,6 @@ __all__ = [
 ]
 
 KEY = 32  # bytes of every key
-MISSING = 'secure sums need the package cryptography: pip install "dualopt[federation]".'
 
 
 class KeyPair(NamedTuple):
@@ -41,11 +42,7 @@ def require_package() -> None:
     ModuleNotFoundError
         If it is not installed.
     """
-    try:
-        import cryptography  # pyright: ignore[reportMissingImports]
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(MISSING) from error
-    assert cryptography
+    optional("cryptography", "a secure sum")
 
 
 def key_pair() -> KeyPair:

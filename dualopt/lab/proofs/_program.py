@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualopt.arrays._extras import optional
 from dualopt.lab.proofs._forms import Form
 
 if TYPE_CHECKING:
@@ -23,14 +24,10 @@ def program() -> Any:
 
     Raises
     ------
-    ImportError
+    ModuleNotFoundError
         If it is not installed.
     """
-    try:
-        import cvxpy
-    except ImportError as error:
-        raise ImportError('worst cases and proofs need CVXPY: python -m pip install "dualopt[theory]".') from error
-    return cvxpy
+    return optional("cvxpy", "a worst case or a proof")
 
 
 def solved(problem: cvxpy.Problem, tolerances: Sequence[float] = TOLERANCES) -> str:

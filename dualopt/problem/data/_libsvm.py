@@ -10,13 +10,13 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from dualopt.arrays._checks import at_least, is_number
+from dualopt.arrays._extras import optional
 from dualopt.arrays.xp import csr_matrix
 from dualopt.objectives._sparse import sparse_is_faster
 from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import FILE_SUFFIXES, file_hash, open_binary
 from dualopt.problem.data._files import free_memory as _free_memory
 from dualopt.problem.data._libsvm_lines import Extent, first_complaint, lines, measured
-from dualopt.problem.data._sklearn import sklearn_datasets
 from dualopt.problem.data._source import Source
 
 __all__ = ["load", "source"]
@@ -120,7 +120,7 @@ class _Plan(NamedTuple):
 
     def parse(self, stream: BinaryIO) -> tuple[Any, np.ndarray]:
         """Return the features of all lines, sparse, and their labels."""
-        datasets = sklearn_datasets()
+        datasets = optional("sklearn.datasets", f"data {self.path.name!r}")
         try:
             return datasets.load_svmlight_file(
                 stream, n_features=self.columns, dtype=self.dtype, zero_based=self.zero_based

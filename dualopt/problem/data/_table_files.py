@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dualopt.arrays._extras import optional
 from dualopt.problem.data._files import free_memory, open_binary
-from dualopt.problem.inputs._frames import optional
 
 __all__ = ["SEPARATORS", "column_names", "is_parquet", "is_table_file", "read_table"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays._extras import optional
 from dualopt.problem.data._dataset import RawData
-from dualopt.problem.data._sklearn import sklearn_datasets
 
 NAMES = {
     "breast_cancer": "breast cancer Wisconsin (diagnostic): 569 x 30, 2 classes (embedded in scikit-learn)",
@@ -27,10 +27,15 @@ def load(name: str) -> RawData:
     """Load all samples of a data set.
 
     The file is read where scikit-learn has it: importing ``sklearn.datasets`` takes longer than most runs.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If scikit-learn is missing.
     """
     scale, description, file = KNOWN[name]
     if (path := _path(file)) is None:
-        X, y = getattr(sklearn_datasets(), f"load_{name}")(return_X_y=True)
+        X, y = getattr(optional("sklearn.datasets", f"data {name!r}"), f"load_{name}")(return_X_y=True)
     else:
         table = np.loadtxt(path, delimiter=",", skiprows=int(name == "breast_cancer"))  # a line of sizes and classes
         X, y = table[:, :-1], table[:, -1].astype(np.int64)

@@ -5,12 +5,13 @@ narwhals gives them one interface. It is imported when the first frame comes, ne
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from dualopt.arrays._extras import optional
 from dualopt.problem.inputs._values import as_numbers, object_array
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
 ]
 
 LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "narwhals", "pandas", "polars", "pyarrow", "pyspark"}
-EXTRA = 'pip install "dualopt[frames]"'
 SHOWN = 20  # columns that a sentence names
 
 
@@ -44,7 +44,7 @@ def as_frame(x: Any, argument: str) -> Any:
         return None
     nw = optional("narwhals", f"{argument}, a {type(x).__name__},")
     if library == "pandas" and not hasattr(x, "columns") and hasattr(x, "dtype"):  # also an index, or an array
-        x = optional("pandas", argument).Series(x)
+        x = import_module("pandas").Series(x)
     elif library == "pyarrow" and hasattr(x, "to_pylist") and not hasattr(x, "schema"):  # also an array
         x = optional("pyarrow", argument).chunked_array(x.chunks if hasattr(x, "chunks") else [x])
     elif library == "pyarrow" and hasattr(x, "schema"):  # also a batch
@@ -138,17 +138,3 @@ def series_values(series: Any) -> np.ndarray:
             return values
     missing = series.is_null().to_list()
     return object_array([None if gone else value for value, gone in zip(series.to_list(), missing, strict=True)])
-
-
-def optional(module: str, what: str) -> Any:
-    """Import a module of the extra ``frames``.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If it is missing; the sentence says how to install it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{what} needs {module.partition('.')[0]}: {EXTRA}.") from error

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays._extras import optional
+
 __all__ = ["pipeline"]
 
 
 def pipeline(model: Any) -> Any:
     """Return the pipeline; see `Model.to_sklearn`."""
-    try:
-        made = import_module("sklearn.pipeline").Pipeline
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('to_sklearn needs scikit-learn: pip install "dualopt[app]".') from error
+    made = optional("sklearn.pipeline", "to_sklearn").Pipeline
     layers = model.layers
     if model.schema.scaling.how == "standard":  # a constant column is 0 in every row, which no scaler makes it
         first, b = layers[0]

@@ -124,10 +124,10 @@ def test_features_that_are_not_finite(small_file, value):
 def test_too_large_is_refused_before_anything_is_parsed(small_file, monkeypatch):
     """A terabyte would be needed; without the refusal the parser, then the allocation, would run."""
 
-    def parse():
+    def parse(*_):
         raise AssertionError("the file was parsed")
 
-    monkeypatch.setattr(_libsvm, "sklearn_datasets", parse)
+    monkeypatch.setattr(_libsvm, "optional", parse)
     small_file.write_bytes(TEXT + b"+1 100000000000:1\n")
     with pytest.raises(ValueError, match=r"^path .* does not fit: 5 x 100000000000 .* 4e\+12 bytes"):
         load(small_file, max_bytes=1e12)

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -228,17 +229,8 @@ def test_a_partition_beside_a_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow_the_sentence_says_what_to_install(tmp_path: Path, monkeypatch, capsys) -> None:
-    import importlib
-
-    real = importlib.import_module
-
-    def missing(name: str, *rest: Any) -> Any:
-        if name.startswith("pyarrow"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real(name, *rest)
-
     path = WRITERS["csv"](tmp_path)
-    monkeypatch.setattr(importlib, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = refusal(capsys, main, "run", "--data", path, "--label", "sick")
     assert said == "data 't.csv' needs pyarrow: pip install \"dualopt[frames]\"."
 

@@ -1,0 +1,55 @@
+"""Packages that not every use needs, and the extras of this package that bring them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["EXTRAS", "optional"]
+
+EXTRAS = {  # by the module: the name of the package, and the extra
+    "cryptography": ("cryptography", "federation"),
+    "cvxpy": ("CVXPY", "theory"),
+    "hypothesis": ("Hypothesis", "testing"),
+    "matplotlib": ("matplotlib", "app"),
+    "mpi4py": ("mpi4py", "mpi"),
+    "narwhals": ("narwhals", "frames"),
+    "numba": ("Numba", "fast"),
+    "nvflare": ("nvflare", "federation"),
+    "pyarrow": ("pyarrow", "frames"),
+    "rich": ("rich", "app"),
+    "scipy": ("SciPy", "sparse"),
+    "sklearn": ("scikit-learn", "app"),
+    "typer": ("typer", "app"),
+}
+
+
+def optional(module: str, what: str) -> Any:
+    """Import a module of a package that may be missing.
+
+    Parameters
+    ----------
+    module : str
+        The module; its package is one of ``EXTRAS``.
+    what : str
+        What needs it, with which the sentence begins.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If it is missing; the sentence names the extra that brings it.
+
+    Examples
+    --------
+    >>> import sys
+    >>> sys.modules["mpi4py"] = None  # as if it were missing
+    >>> optional("mpi4py.MPI", "engine mpi")
+    Traceback (most recent call last):
+    ModuleNotFoundError: engine mpi needs mpi4py: pip install "dualopt[mpi]".
+    >>> del sys.modules["mpi4py"]
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package, extra = EXTRAS[module.partition(".")[0]]
+        raise ModuleNotFoundError(f'{what} needs {package}: pip install "dualopt[{extra}]".') from error

@@ -1,0 +1,63 @@
+"""The commands that run ``theory`` and ``figures``, in a checkout and laid out as a wheel has them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files of the wheel, and a module ``theory`` of somebody else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for package in settings["only-include"]:
+        place = folder / settings["sources"].get(package, package)
+        shutil.copytree(ROOT / package, place, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "theory.py").write_text("raise SystemExit('the wrong module')")
+    return folder
+
+
+def said(folder: Path, *words: str) -> tuple[int, str, str]:
+    """Run Python with the package in a folder, from elsewhere; return its exit code and what it says."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "120"}
+    command = [sys.executable, "-P", *words]
+    done = subprocess.run(command, cwd=folder.parent, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_wheel_has_the_programs_of_a_checkout(wheel: Path) -> None:
+    for command, module in (("attack --list", "theory.attack --list"), ("figures --list", "figures --list")):
+        ours = said(wheel, "-m", "dualopt", *command.split())
+        assert ours == said(ROOT, "-m", *module.split())
+        assert (ours[0], ours[2]) == (0, "")
+
+
+def test_lessons_are_written_from_a_wheel(wheel: Path, tmp_path: Path) -> None:
+    code, _, error = said(wheel, "-m", "dualopt", "lessons", "names", "--export", str(tmp_path / "pages"))
+    assert (code, error) == (0, "")
+    assert (tmp_path / "pages" / "names.html").read_text().startswith("<!doctype html>")
+
+
+def test_theory_and_figures_are_no_modules_there(wheel: Path) -> None:
+    code, _, error = said(wheel, "-c", "import dualopt, figures")
+    assert (code, error.splitlines()[-1]) == (1, "ModuleNotFoundError: No module named 'figures'")
+
+
+def test_help_and_mistakes_are_of_the_program_that_runs(wheel: Path) -> None:
+    code, shown, _ = said(wheel, "-m", "dualopt", "theory", "--help")
+    assert code == 0
+    assert "Usage: dualopt theory [OPTIONS]" in shown
+    assert "--statements" in shown
+    code, shown, error = said(wheel, "-m", "dualopt", "theory", "--bogus")
+    assert (code, shown) == (2, "")
+    assert error.startswith("theory: No such option: --bogus")
+    assert said(wheel, "-m", "dualopt", "lessons", "none")[0] == 2
