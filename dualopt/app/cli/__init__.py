@@ -102,8 +102,10 @@ def _command(name: str) -> Callable[..., None]:
         from dualopt.app.cli.predict import predict as command
     elif name == "recommend":
         from dualopt.app.cli.recommend import recommend as command
+    elif name == "list":
+        from dualopt.app.cli.listing import list_names as command
+    elif name == "compare":
+        from dualopt.app.cli.run import compare as command
     else:
-        from dualopt.app.cli import run
-
-        command = {"run": run.run, "compare": run.compare, "list": run.list_names}[name]
+        from dualopt.app.cli.run import run as command
     return command

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -19,10 +19,8 @@ from typing import IO, Any
 from rich.console import Console
 from rich.markup import escape
 
-from dualopt.app.cli.progress import make_progress
 from dualopt.app.cli.tables import say, show_pairs, show_table
 from dualopt.arrays._files import SUFFIX, remove_leftovers
-from dualopt.engine.rounds import Snapshot
 from dualopt.methods import parameters
 from dualopt.runs.trace import Trace, write_atomically
 from dualopt.spec import described
@@ -39,7 +37,6 @@ __all__ = [
     "outcome",
     "parameters_in_words",
     "prepare_folder",
-    "progress_bar",
     "remove_empty_folders",
     "say",
     "shortened",
@@ -169,25 +166,6 @@ def interruptible() -> Iterator[Interrupt]:
         yield interrupt
     finally:
         restore()
-
-
-@contextmanager
-def progress_bar(
-    console: Console, label: str, rounds: int
-) -> Iterator[Callable[[Snapshot, Mapping[str, float]], None]]:
-    """Show the progress of a run while it lasts; yields the callback that reports a round."""
-    with make_progress(console, "{task.fields[energy]}{task.fields[certified]}") as progress:
-        task = progress.add_task(escape(label), total=rounds, energy="", certified="")
-
-        def advance(_: Snapshot, row: Mapping[str, float]) -> None:
-            found: dict[str, Any] = {}  # what is not measured in a round stays as it was
-            if not math.isnan(energy := row.get("energy", math.nan)):
-                found["energy"] = f"E {energy:.6g}"
-            if not math.isnan(error := row.get("certified_error", math.nan)):
-                found["certified"] = f"  certified {error:.1e}"
-            progress.update(task, completed=row["round"], **found)
-
-        yield advance
 
 
 def outcome(trace: Trace, accuracy: float | None, *, signal: str = "Ctrl-C") -> dict[str, str]:
