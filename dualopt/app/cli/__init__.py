@@ -71,7 +71,8 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
     """Run one of the commands of ``dualopt``, and return the exit code."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.app.cli.usage import OneSentence, about
+    from dualopt.app.cli.help import GroupedHelp
+    from dualopt.app.cli.usage import about
 
     commands = Typer(
         help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
@@ -86,7 +87,7 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
 
             commands.add_typer(federation.commands(), name=name)
         else:
-            commands.command(name=name, cls=OneSentence)(_command(name))
+            commands.command(name=name, cls=GroupedHelp)(_command(name))
     return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)
 
 

@@ -14,11 +14,11 @@ from typer import Argument, Option, Typer
 
 from dualopt.app.cli import output
 from dualopt.app.cli.federation_options import ProjectOptions, RunOptions, ServerOptions, described_project
+from dualopt.app.cli.help import GroupedHelp
 from dualopt.app.cli.models import save_model
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.progress import run_progress
 from dualopt.app.cli.summary import show_summary
-from dualopt.app.cli.usage import OneSentence
 from dualopt.arrays._checks import require
 from dualopt.arrays._files import write_atomically
 from dualopt.federation import Project, SiteSettings
@@ -42,7 +42,7 @@ def commands() -> Typer:
     """Return the commands, to be put below ``dualopt``."""
     found = Typer(help="A real federation: sites keep their data, a server has the model.", no_args_is_help=True)
     for command in (new, check, site, run):
-        found.command(name=command.__name__, cls=OneSentence)(command)
+        found.command(name=command.__name__, cls=GroupedHelp)(command)
     return found
 
 
