@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.app.cli.output import progress_bar
+from dualopt.app.cli.progress import run_progress
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Full, Participation
 from dualopt.runs import recording
@@ -87,13 +87,13 @@ def trace_curves(curves: Mapping[str, Curve], settings: Settings) -> dict[str, T
 
     def run(label: str, curve: Curve) -> Trace:
         objective = built(curve.problem)
-        with progress_bar(settings.console, label, curve.rounds) as advance:
+        with run_progress(settings.console, label, curve.rounds) as progress:
             trace = recording.run(
                 curve.algorithm,
                 objective,
                 rounds=curve.rounds,
                 participation=curve.participation,
-                callback=advance,
+                callback=progress.advance,
                 interruptible=False,
                 parameters={"guarantee": curve.algorithm.guarantee(objective, curve.participation)},
                 **curve.problem.options(objective),

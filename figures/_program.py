@@ -190,6 +190,6 @@ def _make(name: str, module: ModuleType, settings: Settings, check: bool, record
     if hasattr(module, "caption"):
         caption = module.caption(traces, settings)
         files.append(write_caption(settings.out, name, caption))
-        settings.console.print(caption, highlight=False, markup=False)
-    settings.console.print(f"{settings.out}: {', '.join(files)}", highlight=False, markup=False, soft_wrap=True)
+        output.say(settings.console, caption)
+    output.say(settings.console, f"{settings.out}: {', '.join(files)}")
     return max(deviations.values(), default=0.0)

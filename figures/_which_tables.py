@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from dualopt.app.markdown import table_of_rows
 from dualopt.runs.rules import RULES, Facts, choose
 from figures._cells import GROUPS
 from figures._contestants import TARGETS
@@ -21,7 +22,7 @@ OUTSIDE = ("scipy-lbfgs", "scikit-learn")
 
 def sections(cells: Sequence[Row], facts: Sequence[Row]) -> dict[str, str]:
     """Return the generated parts of the page by the names of their markers."""
-    found = {"rules": _markdown(_rule_rows()), "advice": _advice(cells, facts)}
+    found = {"rules": table_of_rows(_rule_rows()), "advice": _advice(cells, facts)}
     for group in GROUPS:
         inside = [row for row in cells if row["group"] == group]
         if inside:
@@ -84,7 +85,7 @@ def _short_table(cells: Sequence[Row], facts: Mapping[str, Facts]) -> str:
         if m not in shown and not any(inside[p, m][f"vectors to {NAMES[TARGETS[0]]}"] for p in problems)
     ]
     behind = [m for m in methods if m not in shown and m not in never]
-    lines = [_markdown(rows)]
+    lines = [table_of_rows(rows)]
     words = []
     if behind:
         words.append(f"Behind the best two on every problem: {_quoted(behind)}.")
@@ -144,7 +145,7 @@ def whole_tables(cells: Sequence[Row], facts: Sequence[Row]) -> str:
         kappa = f"{known.kappa:,.0f}" if math.isfinite(known.kappa) else "infinite"
         lines.append(f"{known.n_clients} clients, participation {fact['participation']}, kappa {kappa}{alike}.")
         rows = [row for row in cells if row["problem"] == fact["problem"] and not row["end"].startswith("refuses")]
-        lines.append(_markdown([_whole_row(row) for row in sorted(rows, key=_order)]))
+        lines.append(table_of_rows([_whole_row(row) for row in sorted(rows, key=_order)]))
         refusing = [r["method"] for r in cells if r["problem"] == fact["problem"] and r["end"].startswith("refuses")]
         if refusing:
             lines.append(f"Not for this problem: {_quoted(refusing)}.")
@@ -182,8 +183,3 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     if sorted(found := pattern.findall(page)) != sorted(parts):
         raise ValueError(f"page must have the markers {', '.join(sorted(parts))}; it has {', '.join(sorted(found))}.")
     return pattern.sub(lambda match: f"<!-- {match[1]} -->\n{parts[match[1]]}\n<!-- end -->", page)
-
-
-def _markdown(rows: Sequence[Row]) -> str:
-    lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0]), *(" | ".join(row.values()) for row in rows)]
-    return "\n".join(f"| {line} |" for line in lines)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from dualopt.app.cli.output import progress_bar
+from dualopt.app.cli.progress import run_progress
 from dualopt.methods.participation import Full, UniformSubset
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
@@ -191,7 +191,7 @@ def _run(settings: Settings, percent: int, split: str, name: str) -> Trace:
 
     def compute() -> Trace:
         data = _images(settings)
-        with progress_bar(settings.console, label, rounds) as advance:
+        with run_progress(settings.console, label, rounds) as progress:
             return accuracy_trace(
                 algorithm,
                 data.network(split),
@@ -200,7 +200,7 @@ def _run(settings: Settings, percent: int, split: str, name: str) -> Trace:
                 rounds=rounds,
                 every=EVERY[percent],
                 target=target,
-                advance=advance,
+                advance=progress.advance,
             )
 
     description = _described(settings) | {

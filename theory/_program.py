@@ -90,7 +90,7 @@ def check(
             output.check_file(file, option)
     if show_statements:
         output.show_table(console, "statements of the papers", [statement_row(statement) for statement in known])
-        console.print(summary(known), highlight=False)
+        output.say(console, summary(known))
         if report_to is not None:
             page = renewed(report_to.read_text(encoding="utf-8") if report_to.exists() else "", known)
             write_atomically(report_to, lambda file: file.write(page))
@@ -105,17 +105,17 @@ def check(
         text = report(checked, known)
         write_atomically(report_to, lambda file: file.write(text))
     if known:
-        console.print(f"{summary(known)} (--statements lists them)", highlight=False, soft_wrap=True)
+        output.say(console, f"{summary(known)} (--statements lists them)")
     if brief:
-        console.print("-v prints a line for each claim, a chapter's name those of the chapter.", highlight=False)
+        output.say(console, "-v prints a line for each claim, a chapter's name those of the chapter.")
     surprises = [result for of in results.values() for result in of if not result.as_expected]
     for result in surprises:
-        console.print(_explain(result), highlight=False, markup=False)
+        output.say(console, _explain(result))
     table = load()
     silent = {name: untested(name, (result.verdict for result in of), table) for name, of in results.items()}
     for name, labels in silent.items():
         for label in labels:
-            console.print(f"{name}: no case tests {label!r}", highlight=False, markup=False)
+            output.say(console, f"{name}: no case tests {label!r}")
     if surprises or any(silent.values()):
         raise Exit(1)
 

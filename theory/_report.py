@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from dualopt.app.markdown import table_lines
 from theory._claims import Chapter, Result
 from theory._statements import Statement
 from theory._witnesses import section as witnesses_of
@@ -81,8 +82,7 @@ def report(checked: Iterable[Checked], known: Iterable[Statement] = ()) -> str:
         papers.setdefault(chapter.paper, []).append((chapter, results))
     parts = [HEADER, "## Contents\n", *(_entry(paper, pairs) for paper, pairs in papers.items())]
     rows = [{"paper": _link(paper)} | _counts(pairs) for paper, pairs in papers.items()]
-    parts += ["\n## Summary\n", _row(["paper", *_counts([])]), "|---" * (1 + len(_counts([]))) + "|"]
-    parts += [_row(row.values()) for row in rows]
+    parts += ["\n## Summary\n", *_table(["paper", *_counts([])], rows)]
     parts += _statements(known)
     for paper, pairs in papers.items():
         parts += [f"\n## {paper}\n", *(_section(chapter, results) for chapter, results in pairs)]
@@ -125,7 +125,7 @@ def _statements(known: Iterable[Statement]) -> list[str]:
         *_, last = row
         links = ", ".join(_link(name) for name in statement.claims)
         rows.append(row | ({last: links} if links else {}))
-    return ["\n## Statements of the papers\n", *_table(rows)] if rows else []
+    return ["\n## Statements of the papers\n", *_table(rows[0], rows)] if rows else []
 
 
 def statement_row(statement: Statement) -> dict[str, str]:
@@ -137,23 +137,26 @@ def statement_row(statement: Statement) -> dict[str, str]:
 
 def statements_page(known: Iterable[Statement]) -> str:
     """Return the statements as the table of a Markdown page."""
-    return "\n".join(_table([statement_row(statement) for statement in known])) + "\n"
+    rows = [statement_row(statement) for statement in known]
+    return "\n".join(_table(rows[0], rows)) + "\n"
 
 
-def _table(rows: Sequence[dict[str, str]]) -> list[str]:
-    return [_row(rows[0]), "|---" * len(rows[0]) + "|", *(_row(row.values()) for row in rows)]
+def _table(head: Iterable[str], rows: Iterable[dict[str, str]]) -> Iterator[str]:
+    return table_lines([*head], [[_cell(text) for text in row.values()] for row in rows])
 
 
 def _section(chapter: Chapter, results: Sequence[Result]) -> str:
     claim = chapter.claim
     corrects = f" Corrects {_link(claim.corrects)}." if claim.corrects and "_" in claim.corrects else ""
     lines = [f"### {claim.name}", "", f"{claim.source}. {_mathematics(claim.statement)}{corrects}", ""]
-    lines += [_row(("instance", "verdict", "worst ratio", "compared", "")), "|---|---|---|---|---|"]
+    rows = []
     for r in results:
         v = r.verdict
         note = str(v.witness).removeprefix(f"{v.case}: ") if v.witness else ", ".join(f"fails: {f}" for f in v.failed)
         surprise = "" if r.as_expected else f" (expected: {r.expected})"
-        lines.append(_row((v.case, f"{v.verdict}{surprise}", _ratio(v.worst_ratio), str(v.compared), note)))
+        cells = (v.case, f"{v.verdict}{surprise}", _ratio(v.worst_ratio), str(v.compared), note)
+        rows.append([_cell(cell) for cell in cells])
+    lines += table_lines(("instance", "verdict", "worst ratio", "compared", ""), rows)
     return "\n".join([*lines, ""])
 
 
@@ -168,8 +171,9 @@ def _mathematics(statement: str) -> str:
     return re.sub(r"\$([^$]+)\$", r"$`\1`$", statement)
 
 
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cell if cell.startswith('[') else _plain(cell) for cell in cells)} |"
+def _cell(text: str) -> str:
+    """Return a text as a cell: links stay what they are."""
+    return text if text.startswith("[") else _plain(text)
 
 
 def _plain(words: str) -> str:

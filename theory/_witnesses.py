@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from dualopt.app.markdown import table_lines
 from dualopt.lab.claims import Verdict
 from theory._claims import Chapter
 
@@ -328,23 +329,22 @@ def section(chapters: Iterable[Chapter]) -> str:
         " from the inequalities of its proof, or there is none, for the statement is an *identity* up to rounding."
         " For some inequalities there is the *table only*: `worst_ratios.toml` notices if a bound changes by a fifth,"
         f" which guards it against edits and is no evidence. Claims by witnesses: {counts}.\n",
-        "| claim | witnesses | attained | table only |",
-        "|---|---|---|---|",
     ]
+    rows = []
     for name, w in found.items():
         best = max(w.attained.values(), key=lambda pair: pair[1], default=None)
         where = f"{best[1]:.3g}: {best[0]}" if best else ""
         why = "; ".join(f"{what}: {why}" for what, why in w.table_only.items())
-        lines.append(f"| {name} | {', '.join(w.names)} | {_plain(where)} | {_plain(why)} |")
+        rows.append([name, ", ".join(w.names), _plain(where), _plain(why)])
+    lines += table_lines(("claim", "witnesses", "attained", "table only"), rows)
     lines += ["", "## Bounds that could be halved\n"]
     lines += [f"The nearest case of these inequalities has a ratio below {HALVED}; why nothing nearer exists:\n"]
-    lines += ["| claim | inequality | worst ratio | why |", "|---|---|---|---|"]
+    rows = []
     for name, labels in loose().items():
         if name in found:
             ratios = {what: nearest(table[name][what])[1] for what in labels}
-            lines += [
-                f"| {name} | {_plain(what)} | {ratios[what]:.3g} | {_plain(why)} |" for what, why in labels.items()
-            ]
+            rows += [[name, _plain(what), f"{ratios[what]:.3g}", _plain(why)] for what, why in labels.items()]
+    lines += table_lines(("claim", "inequality", "worst ratio", "why"), rows)
     return "\n".join([*lines, ""])
 
 

@@ -50,7 +50,7 @@ def lessons(
         if folder is not None:
             output.prepare_folder(folder, "export")
             files = export(names or _find.discover(), folder)
-            console.print(f"{folder}: {', '.join(f.name for f in files)}", highlight=False, markup=False)
+            output.say(console, f"{folder}: {', '.join(f.name for f in files)}")
             return
         with Server(port) as server:
             url = server.url(names[0] if names else "")

@@ -23,8 +23,8 @@ from matplotlib import image
 import dualopt.losses
 import dualopt.methods
 import dualopt.solvers
-from dualopt.app.cli import main
-from dualopt.app.cli import run as commands
+from dualopt.app.cli import listing, main
+from dualopt.app.cli import prepared as commands
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.resume import KeepOptions
 from dualopt.app.cli.tune import SearchOptions
@@ -264,12 +264,12 @@ def test_every_option_is_explained_and_keeps_its_default(group):
 
     command.__annotations__ = {"group": group}
     options = inspect.signature(option_groups(command)).parameters
-    assert list(options) == [f.name for f in fields(group)]
-    for name, option in options.items():
+    assert list(options) == [*(f.name for f in fields(group)), "help_all"]
+    for name in (f.name for f in fields(group)):
+        option = options[name]
         (typed,) = option.annotation.__metadata__
         assert len(typed.help) > 10
         assert typed.help.endswith(".")
-        assert typed.rich_help_panel == group.__doc__.partition("\n")[0].rstrip(".")
         assert option.default == getattr(group(), name)
 
 
@@ -374,7 +374,7 @@ def test_what_the_machine_lacks_is_said_in_one_sentence(program, monkeypatch, er
     [lambda: int("x" + json.dumps([])), lambda: json.loads("{"), lambda: [][1], lambda: __import__("no_such_one")],
 )
 def test_a_bug_keeps_its_traceback(monkeypatch, bug):
-    monkeypatch.setattr(commands, "discover", lambda _: bug())
+    monkeypatch.setattr(listing, "discover", lambda _: bug())
     with pytest.raises((ValueError, IndexError, ModuleNotFoundError)):
         main(["list"])
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dualopt.app import cli
+from dualopt.app.cli import prepared as commands
 from dualopt.app.cli import resume
-from dualopt.app.cli import run as commands
 from dualopt.runs import plotting
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace

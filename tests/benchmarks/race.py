@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from rich.console import Console
-from rich.table import Table
 from threadpoolctl import threadpool_info
 
+from dualopt.app.cli.output import make_console, show_table
+from dualopt.app.markdown import table_lines
 from dualopt.runs.recording import versions
 
 Contestant = Callable[[], Any]
@@ -98,12 +98,7 @@ def report(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
     """Print a table, and keep it for the file of the option ``--tables``."""
     rows = [list(row) for row in rows]
     TABLES.append((title, list(columns), rows))
-    table = Table(title=title)
-    for column in columns:
-        table.add_column(column, justify="left" if column == columns[0] else "right")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    show_table(make_console(), title, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
 STATUS = Path("/proc/self/status")
@@ -130,8 +125,8 @@ def markdown() -> str:
     """Return a page with all tables."""
     parts = [HEAD.format(machine=machine())]
     for title, columns, rows in TABLES:
-        lines = [columns, [":---" if i == 0 else "---:" for i in range(len(columns))], *rows]
-        parts.append(f"**{title}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
+        lines = table_lines(columns, rows, "l" + "r" * (len(columns) - 1))
+        parts.append(f"**{title}**\n\n" + "\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dualopt.app.markdown import table_lines
 from dualopt.lab.proofs import prove
 from dualopt.methods import (
     AFedPD,
@@ -142,24 +143,26 @@ def variants(right: Right) -> Iterator[tuple[str, Right, frozenset[str]]]:
 
 
 def lines(right: Right) -> Iterator[str]:
-    """Yield the lines of a Markdown table."""
+    """Return the lines of a Markdown table, each when it is asked for."""
+    return table_lines([right.title, "rate", "proved", "happens"], _rows(right))
+
+
+def _rows(right: Right) -> Iterator[list[str]]:
     own = answer(right)
-    yield f"| {right.title} | rate | proved | happens |"
-    yield "|---|---|---|---|"
-    yield f"| the method | {own.verdict} | {own.factor:.4f} | {own.happens:.4f} |"
+    yield ["the method", own.verdict, f"{own.factor:.4f}", f"{own.happens:.4f}"]
     for name, wrong, caught in variants(right):
         noticed = " ".join(f"`{claim}`" for claim in sorted(caught))
         try:
             found = answer(wrong, own.factor)
         except ValueError as error:
-            yield f"| {name} | no answer: {str(error).rstrip('.')}; {noticed} |  |  |"
+            yield [name, f"no answer: {str(error).rstrip('.')}; {noticed}", "", ""]
             continue
         except RuntimeError:
-            yield f"| {name} | no answer: some states fall slower than what is proved; {noticed} |  |  |"
+            yield [name, f"no answer: some states fall slower than what is proved; {noticed}", "", ""]
             continue
         mark = f"kept; {noticed}" if found.verdict == "kept" else f"**{found.verdict}**"
         numbers = (f"{x:.4f}" if math.isfinite(x) else "" for x in (found.factor, found.happens))
-        yield f"| {name} | {mark} | {' | '.join(numbers)} |"
+        yield [name, mark, *numbers]
 
 
 if __name__ == "__main__":

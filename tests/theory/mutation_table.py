@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dualopt.app.markdown import table_lines
 from dualopt.lab.claims import Claim, Verdict, check
 from dualopt.solvers import Exact
 from theory._claims import Chapter, discover
@@ -121,14 +122,12 @@ def columns(table: Table) -> list[str]:
 
 
 def lines(table: Table) -> Iterator[str]:
-    """Yield the lines of a Markdown table: claims that catch something as columns."""
+    """Return the lines of a Markdown table, each when it is asked for: claims that catch something as columns."""
     claims = columns(table)
-    yield f"| {table.title} | {' | '.join(name.removeprefix(table.prefix) for name in claims)} |"
-    yield "|---" * (len(claims) + 1) + "|"
     marks = {"violated": "**violated**", "vacuous": "*vacuous*", "inconclusive": "*inconclusive*"}
-    for variant in table.variants:
-        cells = [verdict(table, variant, claim) for claim in claims]
-        yield f"| {variant} | {' | '.join(marks.get(cell, cell) for cell in cells)} |"
+    verdicts = ([verdict(table, variant, claim) for claim in claims] for variant in table.variants)
+    rows = ([name, *(marks.get(x, x) for x in found)] for name, found in zip(table.variants, verdicts, strict=True))
+    return table_lines([table.title, *(name.removeprefix(table.prefix) for name in claims)], rows)
 
 
 if __name__ == "__main__":

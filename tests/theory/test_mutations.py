@@ -126,7 +126,7 @@ def test_a_row_tells_what_catches_a_variant() -> None:
     table = TABLES["DualFL"]
     assert verdict(table, "momentum dropped", "theorem_3_3") == "violated"
     head, rule, *_ = lines(table._replace(variants={}))
-    assert (head, rule) == ("| DualFL |  |", "|---|")
+    assert (head, rule) == ("| DualFL |", "| --- |")
 
 
 def test_an_edit_that_changes_nothing_is_not_caught() -> None:

@@ -77,7 +77,7 @@ def search(
     for name in names:
         options = {"evaluations": evaluations, "seconds": budget, "seed": seed, "jobs": jobs}
         attacks[name] = _attack(console, name, found[name], options)
-        console.print(_summary(name, found[name], attacks[name]), highlight=False, markup=False, soft_wrap=True)
+        output.say(console, _summary(name, found[name], attacks[name]))
         if attacks[name].interrupted:
             break
     if json is not None:

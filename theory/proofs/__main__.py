@@ -75,7 +75,7 @@ def _search() -> None:
         for found in search():
             rows.append(found.cells())
             progress.update(task, description=f"{found.family}, {found.active} of {found.clients}", advance=1)
-    output.show_table(Console(), "the best members of families, by what some clients need", rows)
+    output.show_table(output.make_console(), "the best members of families, by what some clients need", rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 import dualopt.methods
+from dualopt.app.markdown import table_lines
 from dualopt.spec.discover import discover
 from theory.proofs._table import CLIENTS, DATA, KAPPAS, LAWS, LIMIT, TOLERANCE, Row
 
@@ -221,6 +222,4 @@ def _median(numbers: Iterable[float]) -> float:
 
 
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    lines += [" | ".join(cell.replace("|", r"\|") for cell in row) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines)
+    return "\n".join(table_lines(head, rows))

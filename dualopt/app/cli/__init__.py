@@ -72,7 +72,8 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
     """Run one of the commands of ``dualopt``, and return the exit code."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.app.cli.usage import OneSentence, about
+    from dualopt.app.cli.help import GroupedHelp
+    from dualopt.app.cli.usage import about
 
     commands = Typer(
         help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
@@ -91,7 +92,7 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
 
             commands.command(name=name, cls=programs.PassedOn)(getattr(programs, name))
         else:
-            commands.command(name=name, cls=OneSentence)(_command(name))
+            commands.command(name=name, cls=GroupedHelp)(_command(name))
     return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)
 
 
@@ -107,8 +108,10 @@ def _command(name: str) -> Callable[..., None]:
         from dualopt.app.cli.predict import predict as command
     elif name == "recommend":
         from dualopt.app.cli.recommend import recommend as command
+    elif name == "list":
+        from dualopt.app.cli.listing import list_names as command
+    elif name == "compare":
+        from dualopt.app.cli.run import compare as command
     else:
-        from dualopt.app.cli import run
-
-        command = {"run": run.run, "compare": run.compare, "list": run.list_names}[name]
+        from dualopt.app.cli.run import run as command
     return command

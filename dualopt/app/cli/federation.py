@@ -6,22 +6,19 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.markup import escape
 from typer import Argument, Option, Typer
 
 from dualopt.app.cli import output
 from dualopt.app.cli.federation_options import ProjectOptions, RunOptions, ServerOptions, described_project
+from dualopt.app.cli.help import GroupedHelp
 from dualopt.app.cli.models import save_model
 from dualopt.app.cli.options import MethodOptions, option_groups
-from dualopt.app.cli.progress import make_progress
+from dualopt.app.cli.progress import run_progress
 from dualopt.app.cli.summary import show_summary
-from dualopt.app.cli.usage import OneSentence
 from dualopt.arrays._checks import require
 from dualopt.arrays._files import write_atomically
 from dualopt.federation import Project, SiteSettings
@@ -45,7 +42,7 @@ def commands() -> Typer:
     """Return the commands, to be put below ``dualopt``."""
     found = Typer(help="A real federation: sites keep their data, a server has the model.", no_args_is_help=True)
     for command in (new, check, site, run):
-        found.command(name=command.__name__, cls=OneSentence)(command)
+        found.command(name=command.__name__, cls=GroupedHelp)(command)
     return found
 
 
@@ -139,11 +136,17 @@ def run(
         shutil.rmtree(left, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory(prefix=SCRATCH, dir=out.resolve()) as scratch,
-        _shown(console, agreed) as (show, say),
+        run_progress(console, agreed.name, agreed.rounds, tol=agreed.tol) as progress,
     ):
         job = write_job(agreed, scratch)
         outcome = submit_until_whole(
-            connect, job, Path(scratch, "results"), sites=agreed.sites, show=show, say=say, patience=patience
+            connect,
+            job,
+            Path(scratch, "results"),
+            sites=agreed.sites,
+            show=lambda row: progress.advance(None, row),
+            say=progress.say,
+            patience=patience,
         )
         trace = Trace.from_npz(outcome.folder / "trace.npz")
         file = outcome.folder / SUMMARY
@@ -193,26 +196,6 @@ def _connection(admin: Path) -> Any:
         return FlareSession(admin.resolve())
 
     return connect
-
-
-@contextmanager
-def _shown(console: Any, project: Project) -> Iterator[tuple[Any, Any]]:
-    """Show the progress of a run; yields what takes a row, and what takes a sentence."""
-    columns = "E {task.fields[energy]:.6g}  certified {task.fields[certified]:.1e}"
-    with make_progress(console, columns) as progress:
-        nan = float("nan")
-        task = progress.add_task(escape(project.name), total=project.rounds, energy=nan, certified=nan)
-
-        def show(row: Mapping[str, Any]) -> None:
-            names = {"energy": "energy", "certified": "certified_error"}
-            found = {name: float(row[key]) for name, key in names.items() if row.get(key) is not None}
-            changes: dict[str, Any] = {name: value for name, value in found.items() if value == value}
-            progress.update(task, completed=row.get("round", 0), **changes)
-
-        def say(sentence: str) -> None:
-            progress.console.print(f"dualopt: {escape(sentence)}.", highlight=False)
-
-        yield show, say
 
 
 def _results(project: Project, outcome: JobResult) -> dict[str, str]:

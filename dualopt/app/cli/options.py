@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 from typer import Context, Exit, Option
 
+from dualopt.app.cli.help import HelpAll
 from dualopt.app.cli.reporting import INTERRUPTED
 from dualopt.app.cli.resume import repeated
 from dualopt.methods.preparation import Preparation, SketchedMetric
@@ -181,9 +182,9 @@ class PreparationOptions:
 def option_groups(function: Callable[..., None]) -> Callable[..., None]:
     """Turn parameters annotated with a dataclass into one command line option per field.
 
-    The help of an option is what the docstring of its class says of the field, and its summary is the title of the
-    group. A flag that is off by default has no ``--no-`` form. Parameters of other types stay what they are, so that
-    commands share options without repeating them. Ctrl-C ends the command with exit code 130.
+    The help of an option is what the docstring of its class says of the field; `groups` says where it is shown. A flag
+    that is off by default has no ``--no-`` form. Parameters of other types stay what they are, so that commands share
+    options without repeating them. ``--help-all`` is added. Ctrl-C ends the command with exit code 130.
     """
     contexts: list[Context] = []  # of the call, if one of the options asks for it
     hints = get_type_hints(function, include_extras=True)
@@ -194,9 +195,10 @@ def option_groups(function: Callable[..., None]) -> Callable[..., None]:
             parameters += _parameters(groups[name], contexts)
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+    parameters.append(inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll))
 
     @wraps(function)
-    def command(**values: Any) -> None:
+    def command(*, help_all: bool, **values: Any) -> None:  # it has been shown, if it was asked for
         if values.get("from_record") is not None:
             source = contexts[-1].get_parameter_source
             typed = [name for name in values if getattr(source(name), "name", None) == "COMMANDLINE"]
@@ -224,11 +226,11 @@ def _parameters(group: type, contexts: list[Any]) -> Iterable[inspect.Parameter]
         contexts.append(context)
         return value
 
-    hints, (title, texts) = get_type_hints(group), _documented(group)
+    hints, texts = get_type_hints(group), _documented(group)
     for f in fields(group):
         default = default_of(f)
         names = [f"--{f.name.replace('_', '-')}"] if default is False else []
-        options: dict[str, Any] = {"help": texts.get(f.name), "rich_help_panel": title}
+        options: dict[str, Any] = {"help": texts.get(f.name)}
         if "option" in f.metadata:  # a name that is a word of Python's
             names, options = [f.metadata["option"]], options | {"callback": remember}
         option = Option(*names, **options)
@@ -236,8 +238,8 @@ def _parameters(group: type, contexts: list[Any]) -> Iterable[inspect.Parameter]
         yield inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _documented(group: type) -> tuple[str, dict[str, str]]:
-    """Return the summary of a class without its full stop, and what its docstring says of every field."""
+def _documented(group: type) -> dict[str, str]:
+    """Return what the docstring of a class says of every field."""
     text = inspect.getdoc(group) or ""
     entries = re.findall(r"^(\w+) : .*\n((?:    .*\n?)+)", text, flags=re.MULTILINE)
-    return text.partition("\n")[0].rstrip("."), {name: " ".join(words.split()) for name, words in entries}
+    return {name: " ".join(words.split()) for name, words in entries}

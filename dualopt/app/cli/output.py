@@ -9,21 +9,18 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from dualopt.app.cli.progress import make_progress
+from dualopt.app.cli.tables import say, show_pairs, show_table
 from dualopt.arrays._files import SUFFIX, remove_leftovers
-from dualopt.engine.rounds import Snapshot
 from dualopt.methods import parameters
 from dualopt.runs.trace import Trace, write_atomically
 from dualopt.spec import described
@@ -40,8 +37,8 @@ __all__ = [
     "outcome",
     "parameters_in_words",
     "prepare_folder",
-    "progress_bar",
     "remove_empty_folders",
+    "say",
     "shortened",
     "show_pairs",
     "show_table",
@@ -171,25 +168,6 @@ def interruptible() -> Iterator[Interrupt]:
         restore()
 
 
-@contextmanager
-def progress_bar(
-    console: Console, label: str, rounds: int
-) -> Iterator[Callable[[Snapshot, Mapping[str, float]], None]]:
-    """Show the progress of a run while it lasts; yields the callback that reports a round."""
-    with make_progress(console, "{task.fields[energy]}{task.fields[certified]}") as progress:
-        task = progress.add_task(escape(label), total=rounds, energy="", certified="")
-
-        def advance(_: Snapshot, row: Mapping[str, float]) -> None:
-            found: dict[str, Any] = {}  # what is not measured in a round stays as it was
-            if not math.isnan(energy := row.get("energy", math.nan)):
-                found["energy"] = f"E {energy:.6g}"
-            if not math.isnan(error := row.get("certified_error", math.nan)):
-                found["certified"] = f"  certified {error:.1e}"
-            progress.update(task, completed=row["round"], **found)
-
-        yield advance
-
-
 def outcome(trace: Trace, accuracy: float | None, *, signal: str = "Ctrl-C") -> dict[str, str]:
     """Say in words and numbers how a run ended, if need be by which signal."""
     last = trace.last
@@ -281,49 +259,6 @@ def contradiction(label: str, trace: Trace) -> str:
     )
 
 
-def show_pairs(console: Console, title: str, lines: Mapping[str, str]) -> None:
-    """Print names and values."""
-    table = Table(title=title, title_justify="left", show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in lines.items():
-        table.add_row(name, escape(value), style=_style(value) if name == "status" else None)
-    console.print(table, highlight=False)
-
-
-def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:
-    """Print a table whose columns are named by its first row: words to the left, numbers to the right.
-
-    Where it is too wide, cells are broken between words, the widest columns first. Numbers are never broken, and words
-    only if they are very long: rather are lines longer than the console is wide.
-    """
-    columns = list(rows[0])
-    numeric = [any(_is_number(row[name]) for row in rows) for name in columns]
-    cells = [[name, *(row[name] for row in rows)] for name in columns]
-    widths = [max(map(cell_len, texts)) for texts in cells]
-    least = [_unbroken(texts, numbers) for texts, numbers in zip(cells, numeric, strict=True)]
-    edges = 3 * len(columns) + 1
-    while sum(widths) + edges > console.width and (wide := [i for i, width in enumerate(widths) if width > least[i]]):
-        widths[max(wide, key=widths.__getitem__)] -= 1
-    table = Table(title=title, title_justify="left", width=sum(widths) + edges)
-    for name, numbers, width in zip(columns, numeric, widths, strict=True):
-        table.add_column(name, justify="right" if numbers else "left", overflow="fold", width=width)
-    for row in rows:
-        table.add_row(*(escape(value) for value in row.values()), style=_style(row.get("status", "")))
-    console.print(table, highlight=False, crop=False)
-
-
-def _unbroken(texts: Sequence[str], numbers: bool) -> int:
-    """Return the least width of a column in which no number is broken, and no word of usual length."""
-    words = [word for text in texts for word in ([text] if numbers and _is_number(text) else text.split())]
-    return min(LONGEST_TITLE, max(map(cell_len, words), default=0)) or 1
-
-
-def _style(status: str) -> str | None:
-    """Return the colour of a row, by how its run has ended."""
-    return "red" if status.partition(":")[0] in ("contradicted", "diverged") else None
-
-
 def shortened(text: str) -> str:
     """Return a text for a legend or a title, where a long one would leave no room for the picture.
 
@@ -404,10 +339,6 @@ def _relative(row: Mapping[str, float]) -> str:
 
 def _bound(value: float) -> str:
     return f"<= {value:.2e}" if math.isfinite(value) else "none"
-
-
-def _is_number(text: str) -> bool:
-    return bool(re.fullmatch(r"(<= )?-?[\d,.]+(e[+-]?\d+)?[%kMGT]?", text))
 
 
 def options_record(*groups: Any) -> dict[str, Any]:

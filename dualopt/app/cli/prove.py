@@ -250,7 +250,7 @@ def _finite(x: float) -> float | None:
 
 def _say(console: Console, lines: Sequence[str]) -> None:
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        output.say(console, line)
 
 
 def _check(path: Path, algorithm: str | None) -> None:

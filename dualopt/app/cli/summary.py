@@ -46,4 +46,4 @@ def show_summary(console: Console, record: str | Mapping[str, Any]) -> None:
     output.show_table(console, "", table_of(found))
     more = len(found["coefficients"]) - SHOWN
     if more > 0:
-        console.print(f"and {more:,} more parameters in summary.json", highlight=False)
+        output.say(console, f"and {more:,} more parameters in summary.json")

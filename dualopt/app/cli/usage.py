@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 from typer import BadParameter, Exit, Option
 from typer.core import TyperCommand
 
-__all__ = ["OneSentence", "Version", "about", "sentence", "show_version"]
+__all__ = ["OneSentence", "Version", "about", "kind_of", "long_name", "sentence", "show_version"]
 
 NUMBERS = {"int": "a whole number", "float": "a number"}
 
@@ -45,22 +45,20 @@ class OneSentence(TyperCommand):
             if option.param_type_name != "option" or option.multiple:
                 continue
             if sum(other is option for other in order) > 1:
-                raise BadParameter(f"--{_name(option)} is given twice", ctx)
+                raise BadParameter(f"--{long_name(option)} is given twice", ctx)
             if given.get(option.name) == "":
-                raise BadParameter(f"--{_name(option)} must not be empty", ctx)
+                raise BadParameter(f"--{long_name(option)} must not be empty", ctx)
         try:
             return super().parse_args(ctx, list(args))
         except BadParameter as error:
             text = None if error.param is None else given.get(str(error.param.name))
             if not isinstance(text, str) or (words := self._number(error.param)) is None:
                 raise
-            raise BadParameter(f"--{_name(error.param)} must be {words}, not {text!r}", ctx) from None
+            raise BadParameter(f"--{long_name(error.param)} must be {words}, not {text!r}", ctx) from None
 
     def _number(self, option: Any) -> str | None:
         """Return what a number must be; None for anything else."""
-        assert self.callback is not None
-        kinds = str(inspect.signature(self.callback).parameters[option.name].annotation)
-        words = next((words for kind, words in NUMBERS.items() if re.search(rf"\b{kind}\b", kinds)), None)
+        words = NUMBERS.get(kind_of(self, option))
         least = getattr(option, "min", None)
         return words if words is None or least is None else f"{words}, at least {least}"
 
@@ -74,5 +72,13 @@ def sentence(message: str) -> str:
     return message.removeprefix("Invalid value: ").strip().rstrip(".") + "."
 
 
-def _name(option: Any) -> str:
+def kind_of(command: Any, option: Any) -> str:
+    """Return the type of the values of an option: ``int``, ``float``, ``bool``, ``Path``, and ``str`` for others."""
+    annotation = inspect.signature(command.callback).parameters[option.name].annotation
+    written = str(get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation)
+    return next((kind for kind in ("int", "float", "bool", "Path") if re.search(rf"\b{kind}\b", written)), "str")
+
+
+def long_name(option: Any) -> str:
+    """Return the name of an option without its dashes."""
     return next(name for name in option.opts if name.startswith("--")).removeprefix("--")

@@ -158,7 +158,7 @@ def _check(name: str, out: Path) -> None:
     output.show_table(console, f"dualopt verify: {claim.name} ({claim.source})", rows)
     wrong = sum(verdict.verdict != expected for verdict, expected in found)
     ending = f"{wrong} of {len(found)} verdicts are not as expected." if wrong else "Every verdict is as expected."
-    console.print(f"{ending}\n{out}: verify.json", highlight=False, markup=False, soft_wrap=True)
+    output.say(console, f"{ending}\n{out}: verify.json")
     if wrong:
         raise Exit(1)
 
@@ -183,7 +183,7 @@ def _show(console: Console, report: Report, title: str, out: Path) -> None:
     lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + _meaning(report)}")
     lines.append(f"{out}: verify.png, verify.json")
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        output.say(console, line)
 
 
 def _meaning(report: Report) -> str:
