@@ -17,6 +17,7 @@ from dualopt.app.cli import app, main
 from dualopt.app.cli.groups import GROUPS, OTHERS, group_of
 from dualopt.app.cli.help import GroupedHelp
 from dualopt.app.cli.options import option_groups
+from dualopt.app.cli.programs import PassedOn
 from tests.programs import ended
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,8 @@ def commands() -> dict[str, Any]:
     """Return all commands by what a user types behind the name of the program."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Typer, "__call__", lambda self, **_: self)
-        return dict(leaves(get_command(app(args=[], prog_name="dualopt"))))
+        found = dict(leaves(get_command(app(args=[], prog_name="dualopt"))))
+    return {name: command for name, command in found.items() if not isinstance(command, PassedOn)}
 
 
 def options(command: Any) -> list[Any]:
