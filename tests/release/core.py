@@ -24,7 +24,7 @@ with tempfile.TemporaryDirectory() as folder:
 assert set(model.predict(X)) == {"sick", "well"}
 assert (model.predict(X) == y).mean() > 0.85
 assert recommend(f).algorithm is not None
-assert np.isfinite(inference(f, trace.theta).deviance)
+assert (inference(f, trace.theta).deviance or 0.0) > 0.0
 for name in ("theory", "figures", "tests"):
     assert importlib.util.find_spec(name) is None, f"{name} is a module at the top level"
 print("certified", trace["certificate"][-1])
