@@ -4,7 +4,7 @@ It makes the environment in a temporary folder (or in ``--folder``), installs wh
 ask for, each in its lowest version and what those ask for in the newest, and runs a part of the tests there: the
 command line, the estimators, data and inputs, runs, pictures, local solvers and losses. Warnings are no errors there:
 old versions beside new ones give many. It needs ``uv``
-(``pip install uv``) and an index of packages, takes a few minutes, and ends with the exit code of the tests.
+(``pip install uv``) and an index of packages, takes half an hour, and ends with the exit code of the tests.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         python = installed(options.folder or Path(temporary), options.extra or list(EXTRAS))
         tests = options.tests or [f"tests/{name}" for name in TESTS]
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "default", *tests]
-        # without it the checks of scikit-learn 1.6 cannot be imported where array-api-compat is installed
+        # without it the checks of scikit-learn 1.7 cannot be imported where array-api-compat is installed
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "SCIPY_ARRAY_API": "1"}
         return subprocess.run(command, cwd=ROOT, env=environment).returncode
 

@@ -54,6 +54,7 @@ JOBS: dict[str, tuple[Job, ...]] = {
         FIGURE,
         Job("dualopt theory --quick fedsplit_contraction", "holds"),
         Job("dualopt attack --list", "claims"),
+        TABLES[0],
         refused("dualopt run --data patients.csv --label sick --out table", "pyarrow", "frames"),
         refused("dualopt prove --algorithm fedsplit --out proof", "CVXPY", "theory"),
         refused("dualopt run --engine mpi --out mpi", "mpi4py", "mpi"),

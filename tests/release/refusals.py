@@ -35,7 +35,7 @@ def file(name: str, content: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         path.write_text(content)
-        return load(path, **({} if name.endswith("svm") else {"label": "b"}))
+        return load(path) if name.endswith("svm") else load(path, label="b")
 
 
 def module(name: str) -> Any:

@@ -115,9 +115,9 @@ def test_elastic_net_and_lasso(penalty: str, ratio: float, intercept: str) -> No
 def test_lasso_of_two_classes() -> None:
     X, y = CANCER
     ours = FederatedClassifier(mu=0.02, penalty="l1", tol=1e-4, intercept="free", max_rounds=3000).fit(X, y)
-    how = {} if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8) else {"penalty": "elasticnet"}
-    options = {"C": 1 / (0.02 * 160), "l1_ratio": 1.0, "solver": "saga", "tol": 1e-7, "max_iter": 99999}
-    theirs = LogisticRegression(**options, **how).fit(X, y)
+    how: Any = {} if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8) else {"penalty": "elasticnet"}
+    C = 1 / (0.02 * 160)
+    theirs = LogisticRegression(C=C, l1_ratio=1.0, solver="saga", tol=1e-7, max_iter=99999, **how).fit(X, y)
 
     def total(model: Any) -> float:
         signs = 2.0 * y - 1.0
