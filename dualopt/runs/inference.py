@@ -319,6 +319,10 @@ def _weighted(found: ClientInformation, name: str, weights: Sequence[float]) -> 
     return math.fsum(w * x for w, x in zip(weights, _column(found, name), strict=True))
 
 
+ROUNDING = 1e-8
+"""Degrees of freedom for each row up to which they may be rounding, which the inverse of the information amplifies."""
+
+
 class _Fit(NamedTuple):
     """How well the likelihood fits."""
 
@@ -337,7 +341,7 @@ def _fit(loss: Any, found: ClientInformation, weights: Sequence[float], units: _
         return _Fit(1.0, deviance, base - 0.5 * deviance, math.inf, True)
     residual = units.rows - 2.0 * at.parameters + at.parameters_squared
     few = f"objective has {units.rows:g} rows, too few for a dispersion beside {at.parameters:.4g} parameters"
-    require(residual > 0.0, few)
+    require(residual > ROUNDING * units.rows, few)
     largest = base + _largest_log_likelihood(loss, units.rows, deviance)
     return _Fit(pearson / residual, deviance, largest, residual, False)
 

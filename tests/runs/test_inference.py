@@ -602,9 +602,19 @@ def test_models_of_another_shape_and_models_that_are_not_finite() -> None:
         found.against()
     with pytest.raises(ValueError, match="reference must be the number of one of the 3 classes"):
         at_minimum(model("multinomial", mu=0.1)).against(3)
-    few = linear_model(X[:4], REAL[:4], loss="squared", mu=0.0, clients=2, client_weights="rows")
-    with pytest.raises(ValueError, match="too few for a dispersion"):
-        inference(few, np.zeros(4))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_as_many_parameters_as_rows_leave_no_degrees_of_freedom(seed: int) -> None:
+    """Computed ones are rounding, of either sign; a ridge that counts leaves some."""
+    rng = np.random.default_rng(seed)
+    given: dict[str, Any] = {"loss": "squared", "clients": 2, "client_weights": "rows", "intercept": False}
+    features, y = rng.standard_normal((4, 4)) * 10.0 ** rng.uniform(-2, 2, 4), rng.standard_normal(4)
+    with pytest.raises(ValueError, match="objective has 4 rows, too few for a dispersion beside 4 parameters"):
+        inference(linear_model(features, y, mu=0.0, **given), np.zeros(4))
+    gram = features.T @ features
+    left = np.trace(np.linalg.matrix_power(np.eye(4) - np.linalg.solve(gram + 4 * 1e-3 * np.eye(4), gram), 2))
+    assert inference(linear_model(features, y, mu=1e-3, **given), np.zeros(4)).degrees == pytest.approx(left, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "multinomial", "squared", "poisson", "gamma"])
