@@ -224,6 +224,11 @@ def stand_in(monkeypatch):
 
 def test_which_rows_are_compiled(stand_in, monkeypatch):
     X = np.zeros((6, 4))
+    assert dense_group(X, columns=1000, outputs=1, rows=1000) is Group
+    assert stand_in == []  # Numba would not be worth its loading
+    assert dense_group(X, columns=1000, outputs=3, rows=10**6) is CompiledGroup
+    stand_in.clear()
+    _compiled._kernels.cache_clear()
     monkeypatch.setattr(_compiled, "LARGE", 30)
     assert dense_group(X, columns=4, outputs=3) is Group  # 24 numbers
     assert (stand_in, numba_version()) == ([], None)
