@@ -320,6 +320,10 @@ def _weighted(found: ClientInformation, name: str, weights: Sequence[float]) -> 
     return math.fsum(w * x for w, x in zip(weights, _column(found, name), strict=True))
 
 
+ROUNDING = 1e-8
+"""Degrees of freedom for each row up to which they may be rounding, which the inverse of the information amplifies."""
+
+
 class _Fit(NamedTuple):
     """How well the likelihood fits."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -148,9 +149,19 @@ def _census() -> protocol.ClientInfo:
     return info
 
 
+def _refusal(info: protocol.ClientInfo) -> str:
+    """Return the sentence that refuses what a host says of its clients, nothing if they can be so."""
+    try:
+        require_sound(info, "lyon")
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def test_what_clients_can_be_at_the_edge_is_taken_from_them() -> None:
     n = _census().n_clients
-    require_sound(_census()._replace(linear_ridge=0.0, sizes=(1,) * n, max_rows=1, usual_weight=None), "lyon")
+    at_the_edge = {"linear_ridge": 0.0, "sizes": (1,) * n, "max_rows": 1, "usual_weight": None}
+    assert _refusal(_census()._replace(**at_the_edge)) == ""
 
 
 @pytest.mark.parametrize(
@@ -162,8 +173,7 @@ def test_what_clients_can_be_at_the_edge_is_taken_from_them() -> None:
     ],
 )
 def test_what_clients_cannot_be_is_not(wrong: dict, said: str) -> None:
-    with pytest.raises(ValueError, match=rf"^{said}"):
-        require_sound(_census()._replace(**wrong), "lyon")
+    assert re.match(said, _refusal(_census()._replace(**wrong)))
 
 
 @pytest.mark.parametrize(

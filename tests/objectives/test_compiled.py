@@ -7,7 +7,9 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
+from types import SimpleNamespace
 
 import array_api_strict
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 from dualopt.app.cli import main
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import _compiled, _kernels, linear_model, mlp
-from dualopt.objectives._compiled import CompiledBlock, CompiledGroup, Group, dense_group
+from dualopt.objectives._compiled import CompiledBlock, CompiledGroup, Group, dense_group, numba_version
 from dualopt.objectives._index import Index
 from dualopt.runs.recording import versions
 
@@ -199,6 +201,60 @@ def test_settings_are_checked(monkeypatch):
     monkeypatch.setattr(_kernels, "numba", None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "dualopt\[fast\]"'):
         model()
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Kernels that BLAS stands in for, and what they are asked: whether products fit, and for products."""
+    asked = []
+
+    def fits(outputs, columns, size):
+        asked.append((outputs, columns, size))
+        return outputs > 1
+
+    kernels = SimpleNamespace(
+        numba=SimpleNamespace(__version__="1.2"),
+        fits=fits,
+        predict=lambda X, matrices: asked.append("predict") or matrices @ X.swapaxes(1, 2),
+        pull_back=lambda slopes, X: asked.append("pull_back") or slopes @ X,
+    )
+    monkeypatch.setattr(_compiled, "_kernels", cache(lambda: kernels))
+    return asked
+
+
+def test_which_rows_are_compiled(stand_in, monkeypatch):
+    X = np.zeros((6, 4))
+    assert dense_group(X, columns=1000, outputs=1, rows=1000) is Group
+    assert stand_in == []  # Numba would not be worth its loading
+    assert dense_group(X, columns=1000, outputs=3, rows=10**6) is CompiledGroup
+    stand_in.clear()
+    _compiled._kernels.cache_clear()
+    monkeypatch.setattr(_compiled, "LARGE", 30)
+    assert dense_group(X, columns=4, outputs=3) is Group  # 24 numbers
+    assert (stand_in, numba_version()) == ([], None)
+    assert dense_group(X, columns=5, outputs=3) is CompiledGroup
+    assert dense_group(X, columns=5, outputs=3, rows=5) is Group
+    assert dense_group(X.astype(np.float32), columns=3, outputs=1, rows=10) is Group
+    assert stand_in == [(3, 5, 8), (1, 3, 4)]
+    assert numba_version() == "1.2"
+    assert dense_group(array_api_strict.asarray(X), columns=5, outputs=3) is Group
+    monkeypatch.setenv("DUALOPT_FAST", "0")
+    assert dense_group(X, columns=5, outputs=3) is Group
+    monkeypatch.setenv("DUALOPT_FAST", "1")
+    assert dense_group(X, columns=4, outputs=3) is CompiledGroup
+
+
+def test_products_are_compiled_where_they_fit(stand_in):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 7, 4))
+    block = CompiledBlock(Index([0, 1]), X, np.zeros((2, 7)), np.ones((2, 7)))
+    for dtype, k, compiled in ((np.float64, 3, True), (np.float64, 1, False), (np.float32, 3, False)):
+        matrices, slopes = (rng.normal(size=(2, k, n)).astype(dtype) for n in (4, 7))
+        stand_in.clear()
+        np.testing.assert_allclose(block.predict(matrices), matrices @ X.swapaxes(1, 2), rtol=1e-12)
+        np.testing.assert_allclose(block.pull_back(slopes), slopes @ X, rtol=1e-12)
+        fits = [] if dtype == np.float32 else [(k, 4, 8)]
+        assert stand_in == [*fits, *["predict"][:compiled], *fits, *["pull_back"][:compiled]]
 
 
 def test_without_numba(monkeypatch):

@@ -30,6 +30,8 @@ from dualopt import (
 )
 from dualopt.arrays.xp import to_numpy
 from dualopt.engine import Blocks
+from dualopt.losses import Gamma, Poisson, Squared
+from dualopt.objectives import _information
 from dualopt.objectives._information import SUMS, client_information
 from dualopt.runs._inference import table_of
 
@@ -451,6 +453,43 @@ def test_sums_of_clients() -> None:
     assert len(SUMS) == found.sums.shape[1]
 
 
+def test_sums_of_pieces_of_rows_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of three rows, the last one shorter."""
+    f, theta = weighted("squared", mu=0.5), np.array([0.1, 0.2, -0.3, 0.4])
+    whole = client_information(f, theta)
+    monkeypatch.setattr(_information, "PIECE", 12)
+    np.testing.assert_allclose(client_information(f, theta).hessian, whole.hessian, rtol=1e-12)
+
+
+def test_weights_of_clients_count_in_the_hessian_alone() -> None:
+    """Those of ``rows`` are the numbers of rows; a loss that is no likelihood has no deviance."""
+    theta = np.array([0.1, 0.2, -0.3, 0.4])
+    equal, by_rows = (
+        client_information(model(Huber(delta=1e6), client_weights=weights), theta) for weights in ("equal", "rows")
+    )
+    own = [Z[rows].T @ Z[rows] / len(rows) for rows in CLIENTS]
+    np.testing.assert_allclose(equal.hessian, sum(own), rtol=1e-12)
+    np.testing.assert_allclose(by_rows.hessian, Z.T @ Z, rtol=1e-12)
+    np.testing.assert_array_equal(equal.sums, by_rows.sums)
+    assert not equal.sums[:, SUMS.index("deviance") : SUMS.index("log_base") + 1].any()
+
+
+class Raised(Squared):
+    """A loss whose least value is not zero."""
+
+    def value(self, z: Any, y: Any) -> Any:
+        return super().value(z, y) + 3.0
+
+    def conjugate(self, u: Any, y: Any) -> Any:
+        return super().conjugate(u, y) - 3.0
+
+
+def test_deviances_are_measured_from_the_least_loss() -> None:
+    theta = np.array([0.1, 0.2, -0.3, 0.4])
+    found, expected = (client_information(model(loss), theta).sums for loss in (Raised(), Squared()))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_the_hessian_of_classes_is_that_of_the_objective() -> None:
     f = model("multinomial", mu=0.2)
     theta = np.random.default_rng(0).standard_normal(f.shape)
@@ -464,8 +503,6 @@ def test_the_hessian_of_classes_is_that_of_the_objective() -> None:
 def test_counts_and_costs_have_densities() -> None:
     from scipy import stats
 
-    from dualopt.losses import Gamma, Poisson
-
     z, counts, costs = np.linspace(-2, 2, 6), np.array([0.0, 1, 2, 5, 11, 3]), np.array([0.1, 1, 2, 0.5, 7, 3])
     found = Poisson().log_base(counts) - Poisson().value(z, counts)
     np.testing.assert_allclose(found, stats.poisson.logpmf(counts, np.exp(z)), rtol=1e-12)
@@ -473,6 +510,12 @@ def test_counts_and_costs_have_densities() -> None:
     for s in (0.3, 2.0):
         found = own.log_base(costs) + own.normaliser(s) - own.value(z, costs) / s
         np.testing.assert_allclose(found, stats.gamma.logpdf(costs, 1 / s, scale=s * np.exp(z)), rtol=1e-12)
+
+
+def test_pearson_is_the_squared_residual_over_the_variance_function() -> None:
+    z, y = np.linspace(-2, 2, 6), np.array([0.1, 1, 2, 0.5, 7, 3])
+    for loss, mean, variance in ((Gamma(), np.exp(z), np.exp(2 * z)), (Squared(), z, 1.0)):
+        np.testing.assert_allclose(loss.pearson(z, y), (y - mean) ** 2 / variance, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
@@ -559,9 +602,19 @@ def test_models_of_another_shape_and_models_that_are_not_finite() -> None:
         found.against()
     with pytest.raises(ValueError, match="reference must be the number of one of the 3 classes"):
         at_minimum(model("multinomial", mu=0.1)).against(3)
-    few = linear_model(X[:4], REAL[:4], loss="squared", mu=0.0, clients=2, client_weights="rows")
-    with pytest.raises(ValueError, match="too few for a dispersion"):
-        inference(few, np.zeros(4))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_as_many_parameters_as_rows_leave_no_degrees_of_freedom(seed: int) -> None:
+    """Computed ones are rounding, of either sign; a ridge that counts leaves some."""
+    rng = np.random.default_rng(seed)
+    given: dict[str, Any] = {"loss": "squared", "clients": 2, "client_weights": "rows", "intercept": False}
+    features, y = rng.standard_normal((4, 4)) * 10.0 ** rng.uniform(-2, 2, 4), rng.standard_normal(4)
+    with pytest.raises(ValueError, match="objective has 4 rows, too few for a dispersion beside 4 parameters"):
+        inference(linear_model(features, y, mu=0.0, **given), np.zeros(4))
+    gram = features.T @ features
+    left = np.trace(np.linalg.matrix_power(np.eye(4) - np.linalg.solve(gram + 4 * 1e-3 * np.eye(4), gram), 2))
+    assert inference(linear_model(features, y, mu=1e-3, **given), np.zeros(4)).degrees == pytest.approx(left, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "multinomial", "squared", "poisson", "gamma"])

@@ -124,10 +124,10 @@ def _known(compressor: Any, n_clients: int, dimension: int | None) -> Unbiased |
         raise ValueError("compressor must say by delta how it contracts, where it is biased.")
     if dimension is None:
         try:
-            few, many = (says((d,), n_clients) for d in (FEW, MANY))
-        except ValueError:
-            few, many = 0.0, 1.0
-        require(few == many, "dimension must be given: what is known of the compressor depends on it")
+            same = len({says((d,), n_clients) for d in (FEW, MANY)}) == 1
+        except ValueError:  # it does not fit so few
+            same = False
+        require(same, "dimension must be given: what is known of the compressor depends on it")
         dimension = FEW
     number = says((dimension,), n_clients)
     if not compressor.unbiased:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ import pytest
 pytest.importorskip("cvxpy")
 
 from dualopt.engine.rounds import resolve
-from dualopt.lab.proofs import class_of, prove, proved_best, with_numbers
-from dualopt.lab.proofs._best import _first_best, fastest
-from dualopt.methods import FedDyn, GradientDescent
+from dualopt.lab.proofs import _best, class_of, prove, proved_best, with_numbers
+from dualopt.lab.proofs._best import _first_best, _Search, fastest
+from dualopt.methods import FedDyn, FedSplit, GradientDescent
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import Quadratic
 from dualopt.objectives.composite import Composite
@@ -88,6 +89,40 @@ def test_numbers_that_are_given_stay() -> None:
 def test_refusals(name: str, others: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         proved_best(name, **{**NINE, **others})
+
+
+def test_what_is_not_proved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by a theorem, nor by a program of any member."""
+
+    def fails(*args: Any, **options: Any) -> Any:
+        raise RuntimeError("the solver is too inexact.")
+
+    monkeypatch.setattr(_best, "prove", fails)
+    monkeypatch.setattr(_best, "promised", lambda *args: [])
+    sentence = r"^algorithm FedDyn has no proved best parameters here: no factor below 1 was proved\.$"
+    with pytest.raises(ValueError, match=sentence):
+        proved_best("feddyn", **NINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithOther(FedSplit):
+    """FedSplit with a theorem that is about another form of it."""
+
+    theorems: ClassVar[Any] = (
+        *FedSplit.theorems,
+        replace(
+            next(t for t in FedSplit.theorems if t.best is not None and not t.compressed),
+            about=lambda method, known: False,
+            best=lambda known: {"step": 1e-3},
+        ),
+    )
+
+
+def test_parameters_of_theorems_about_something_else_are_not_tried() -> None:
+    for method in (FedSplit(), WithOther()):
+        search = _Search(method, dict(NINE), inexact=False)
+        found: list[Any] = [resolve(candidate, search.clients) for candidate in search.candidates()]
+        assert [candidate.step for candidate in found] == pytest.approx([1 / 3])
 
 
 def test_the_class_of_an_objective_has_all_its_clients() -> None:

@@ -242,13 +242,13 @@ def test_the_borders_of_what_is_accepted(monkeypatch: pytest.MonkeyPatch) -> Non
         for key in path[:-1]:
             part = part[key]
         part[path[-1]] = x
-        checker.check(data)
+        assert checker.check(data) == Fraction(data["factor"])
     one_end = Lopsided().data
     one_end["after"] = [one_end["after"][0] | {"probability": "1"}, one_end["after"][1] | {"probability": "0"}]
-    checker.check(one_end)
+    assert checker.check(one_end) == Fraction(one_end["factor"])
     empty: Any = {"statement": {"clients": [{"mu": "0", "L": None}]}, "dimension": 0, "model": [], "before": []}
     empty |= {"after": [{"probability": "1", "state": []}], "points": [[[[], []]]], "weights": [], "heights": None}
-    checker.check(empty | {"multipliers": [[]], "positive": [[]], "factor": "0"})
+    assert checker.check(empty | {"multipliers": [[]], "positive": [[]], "factor": "0"}) == 0
 
 
 def test_numbers_of_a_large_common_denominator_are_refused() -> None:
