@@ -15,6 +15,7 @@ from matplotlib.patches import Patch
 
 from dualopt.lab.chance import Event, coin, subsets
 from dualopt.methods import AFedPD, FedADMM, FedAvg, FedPD
+from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
@@ -199,11 +200,10 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Colour every cell by the limit of the method there."""
-    figure = Figure(figsize=(10.4, 7.0), layout="constrained")
-    grid = figure.subplots(2, 3, sharex=True, sharey=True)
+    figure, grid = plotting.panels(2, 3, height=2.2, width=settings.width, least=1.6, sharex=True, sharey=True)
     for axes, (name, panel) in zip(grid.flat, panels().items(), strict=True):
         _colour(axes, traces[name])
-        axes.set_title(panel.title, fontsize="medium")
+        axes.set_title(panel.title)
         axes.axhline(1.0, color="black", linestyle=(0, (1, 2)), linewidth=1.0)
         top = HETEROGENEITY[1] if panel.proximal else 1.0  # without a proximal term, convex clients only
         for words, limit in panel.limits.items():
@@ -216,7 +216,6 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 (-3 if left else 3, 4),
                 textcoords="offset points",
                 ha="right" if left else "left",
-                fontsize="small",
                 color="white",
             )
     for axes in grid[:, 0]:
@@ -227,9 +226,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         Patch(facecolor=colour, edgecolor="0.5", label=words, hatch="" if colour != "#FFFFFF" else "///")
         for words, colour in KINDS.items()
     ]
-    figure.legend(handles=patches, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles=patches, loc="outside lower center", ncols=2 if settings.width == "column" else 3)
     title = rf"{N} quadratic clients, half of curvature $1-s$, half of $1+s$: where methods converge"
-    figure.suptitle(title, fontsize="medium")
+    plotting.titled(figure, title)
     return figure
 
 

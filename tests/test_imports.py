@@ -37,7 +37,7 @@ HOST_MODULES = {
     "runs/_data_hash.py",  # of bytes in host memory
     "runs/trace.py",
     "runs/reference.py",
-    "runs/plotting.py",
+    "runs/plotting",
     "lab",
     "problem/inputs",  # data as people have them, before they are arrays of any library
     "problem/data",
