@@ -195,7 +195,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     """Say which clients these are, and how exact methods count gradients."""
     return (
-        "All clients have the same planes of curvature and different axes in them. Right: methods with exact local "
+        "All clients have the same planes of curvature and different axes in them. Below: methods with exact local "
         "solutions count the gradients of Nesterov's method until the local gradient is reduced by 1e6."
     )
 

@@ -60,7 +60,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             )
     n = np.arange(end + 1)
     left.fill_between(n, np.minimum(n, d), d, where=n <= d, color="0.92", zorder=0)
-    words = {"color": "0.35", "ha": "center"}
+    words = {"color": "0.35", "ha": "center", "fontsize": 7.0}
     left.text(0.53 * d, 0.79 * d, "out of reach\nfor linear-span\nmethods", **words)
     arrow = {"arrowstyle": "-", "color": "0.6", "shrinkB": 6}
     left.annotate("one entry per\ncommunication", (0.3 * d, 0.3 * d), (0.95 * d, 0.2 * d), arrowprops=arrow, **words)

@@ -15,7 +15,7 @@ from matplotlib.text import Annotation, Text
 
 import dualopt.methods
 from dualopt.runs import plotting
-from dualopt.runs.plotting import LABELS, convergence, proper_name, save, single_run, style, styles
+from dualopt.runs.plotting import LABELS, convergence, palette, proper_name, save, single_run, style, styles
 from dualopt.runs.trace import Trace
 from dualopt.spec.discover import discover
 
@@ -192,7 +192,7 @@ def test_names_are_those_of_papers():
 def test_new_methods_get_free_styles_and_change_no_other(monkeypatch):
     before = {name: style(name) for name in METHODS}
     added = {f"new-{k}": type(f"New{k}", (), {}) for k in range(plotting.STYLES - len(METHODS))}
-    module = plotting.styles.__globals__
+    module = vars(palette)
     monkeypatch.setitem(module, "discover", lambda package: {**METHODS, **added})
     caches = module["_numbers"], module["_slugs"]
     for cached in caches:
@@ -214,6 +214,11 @@ def test_styles_of_one_figure_differ_in_colour_as_long_as_there_are_colours():
     assert found[names[0]] == style("dualfl")
     many = styles(str(k) for k in range(60))  # more than there are styles: repeated, not refused
     assert len(set(many.values())) == plotting.STYLES
+
+
+def test_what_only_names_a_method_does_not_take_its_style():
+    found = styles(["again", "DualFL"], {"again": "dualfl"})
+    assert found["DualFL"] == style("dualfl") != found["again"]
 
 
 def test_a_label_has_the_style_of_the_method_of_its_trace():
@@ -312,7 +317,8 @@ def test_axes_of_the_user_are_drawn_on():
     fixed = Figure()  # names cannot make room beside its panel
     axes = fixed.subplots(gridspec_kw={"right": 1.0})
     legend = convergence(t, y="energy", ax=axes).axes[0].get_legend()
-    assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["FedSplit"]
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["FedSplit"]
 
 
 def test_save_replaces_a_file_only_when_the_new_one_is_whole(tmp_path, monkeypatch):

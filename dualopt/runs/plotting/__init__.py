@@ -1,6 +1,6 @@
 """Pictures for print: every picture of the package goes through here.
 
-Methods have one name and one style everywhere (`styles`), pictures are as wide as a column or a page of a journal, in
+Methods have one name and one style everywhere (`palette`), pictures are as wide as a column or a page of a journal, in
 its sizes of letters (`page`), names stand at the ends of curves (`labels`), and `curves` draws traces.
 """
 
@@ -22,7 +22,7 @@ from dualopt.runs.plotting.page import (
     titled,
     wrapped,
 )
-from dualopt.runs.plotting.styles import COLOURS, STYLES, Style, proper_name, style, styles
+from dualopt.runs.plotting.palette import COLOURS, STYLES, Style, proper_name, style, styles
 
 __all__ = [
     "COLOURS",

@@ -12,7 +12,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from dualopt.runs.plotting.labels import name_curves
 from dualopt.runs.plotting.page import Picture, check_width, panels, styled, titled
-from dualopt.runs.plotting.styles import Style, proper_name, styles
+from dualopt.runs.plotting.palette import Style, numbered, proper_name, styles
 from dualopt.runs.trace import Trace
 
 __all__ = ["LABELS", "convergence", "curve", "single_run"]
@@ -145,12 +145,11 @@ def single_run(
     column = _telling(trace)
     relative = column == "certified_error"
     curves = {"certified bound": column, "error": "error"} if relative else {LABELS[column]: column}
-    look = styles(curves)
     with styled():
         figure, (axes,) = _panels(1, title, width, figsize, ax)
         for i, (label, name) in enumerate(curves.items()):
             if name in trace.columns:
-                curve(axes, trace[x], _heights(trace, name), look[label], label, offset=i)
+                curve(axes, trace[x], _heights(trace, name), numbered(i), label, offset=i)
         _name_x(axes, x)
         axes.set_ylabel(r"relative error of $E$" if relative else LABELS[column])
         if relative:

@@ -225,8 +225,9 @@ def save(figure: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     kind = path.suffix.lstrip(".") or "png"
+    undated = {"metadata": {"CreationDate": None}} if kind == "pdf" else {}  # the same picture gives the same file
     with quiet(), styled():
-        write_atomically(path, lambda file: figure.savefig(file, format=kind), "wb")
+        write_atomically(path, lambda file: figure.savefig(file, format=kind, **undated), "wb")
 
 
 def save_for_print(figure: Figure, path: str | Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import dualopt.methods
 from dualopt.spec.discover import discover
 
-__all__ = ["COLOURS", "STYLES", "Style", "proper_name", "style", "styles"]
+__all__ = ["COLOURS", "STYLES", "Style", "numbered", "proper_name", "style", "styles"]
 
 # Two halves, the first by Okabe and Ito (2008), the second with three colours of Tol's muted scheme. Within a half no
 # two are alike for people who see no green or no red; colours that are meet in different halves, which share neither
@@ -113,7 +113,7 @@ def style(name: str) -> Style:
     number = _number(name)
     if number is None:
         raise ValueError(f"name must be that of a method, not {name!r}.")
-    return _style(number)
+    return numbered(number)
 
 
 def styles(names: Iterable[str], methods: Mapping[str, str] | None = None) -> dict[str, Style]:
@@ -137,20 +137,24 @@ def styles(names: Iterable[str], methods: Mapping[str, str] | None = None) -> di
     """
     names, methods = list(dict.fromkeys(names)), methods or {}
     chosen: dict[str, Style] = {}
-    for name in sorted(names, key=lambda name: _slug(name) != name):  # methods as they are before others of the method
+    # A method as it is comes before what only names it.
+    for name in sorted(names, key=lambda name: (_number(name) is None, ":" in name)):
         number = _number(name) if _number(name) is not None else _number(methods.get(name, ""))
-        if number is not None and (own := _style(number)) not in chosen.values():
+        if number is not None and (own := numbered(number)) not in chosen.values():
             chosen[name] = own
     for name in names:
         if name not in chosen:
             used = {found.color for found in chosen.values()}
-            free = [found for found in map(_style, range(STYLES)) if found not in chosen.values()]
-            chosen[name] = min(free, key=lambda found: found.color in used, default=_style(0))  # the first of these
+            free = [found for found in map(numbered, range(STYLES)) if found not in chosen.values()]
+            chosen[name] = min(free, key=lambda found: found.color in used, default=numbered(0))  # the first of these
     return {name: chosen[name] for name in names}
 
 
-def _style(number: int) -> Style:
-    """Return a style by its number: a colour, and a turn, which shifts the markers of its half and gives the dashes."""
+def numbered(number: int) -> Style:
+    """Return a style by its number, less than 48.
+
+    That is a colour and a turn, which shifts the markers of the colour's half and gives the dashes.
+    """
     turn, colour = divmod(number, len(COLOURS))
     half, place = divmod(colour, HALF)
     return Style(COLOURS[colour], MARKERS[half][(place + turn) % HALF], DASHES[half][turn])
