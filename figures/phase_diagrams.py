@@ -42,6 +42,7 @@ N = 6
 ACTIVE = 2
 LOCAL_STEPS = 8
 STEPS = (0.02, 20.0)  # of the horizontal axis
+TITLE = 2.0  # inches
 HETEROGENEITY = (0.1, 100.0)
 CELLS = {False: (54, 45), True: (7, 6)}  # 1 is an edge between two rows
 
@@ -203,13 +204,13 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     figure, grid = plotting.panels(2, 3, height=2.2, width=settings.width, least=1.6, sharex=True, sharey=True)
     for axes, (name, panel) in zip(grid.flat, panels().items(), strict=True):
         _colour(axes, traces[name])
-        axes.set_title(panel.title)
+        axes.set_title(plotting.wrapped(panel.title, TITLE))
         axes.axhline(1.0, color="black", linestyle=(0, (1, 2)), linewidth=1.0)
         top = HETEROGENEITY[1] if panel.proximal else 1.0  # without a proximal term, convex clients only
         for words, limit in panel.limits.items():
             axes.vlines(limit, HETEROGENEITY[0], top, color="white", linewidth=3.0)
             axes.vlines(limit, HETEROGENEITY[0], top, color="black", linewidth=1.2)
-            left = limit == min(panel.limits.values()) < max(panel.limits.values())
+            left = limit > 1.0 or limit == min(panel.limits.values()) < max(panel.limits.values())
             axes.annotate(
                 words,
                 (limit, HETEROGENEITY[0]),
@@ -217,6 +218,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 textcoords="offset points",
                 ha="right" if left else "left",
                 color="white",
+                bbox={"facecolor": "0.2", "edgecolor": "none", "pad": 1.0},
             )
     for axes in grid[:, 0]:
         axes.set_ylabel("heterogeneity $s$")

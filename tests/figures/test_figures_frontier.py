@@ -72,8 +72,11 @@ def test_the_table_says_when_targets_were_reached() -> None:
     ]
     (axes, empty) = vectors.draw(traces | {"q: dualfl": trace(1.0), "q: fedsplit": trace(1.0)}, Settings()).axes
     assert axes.get_title() == "p"
-    assert {text.get_text() for text in empty.texts} == {"neither within the limits"}
-    assert {text.get_text() for text in axes.texts} == {"2 / 3", "2 / -"}
+    marked = [line for line in axes.lines if line.get_marker() != "None"]
+    marks = [(float(np.asarray(line.get_xdata())[0]), line.get_markerfacecolor()) for line in marked]
+    at = [spent[0] for t in traces.values() for target in vectors.TARGETS if (spent := vectors.first(t, target))]
+    assert marks == list(zip(at, ("white", style("dualfl").color, "white"), strict=True))
+    assert not [line for line in empty.lines if line.get_marker() != "None"]  # neither within the limits
 
 
 def test_every_exact_method_is_in_it() -> None:

@@ -59,6 +59,7 @@ def test_numbers_without_a_logarithm_are_left_out_and_the_rest_is_joined(tmp_pat
 
 def test_a_notebook_shows_the_figure():
     for figure in (convergence({"a": trace(energy=[1.0, 0.5])}, y="energy"), single_run(trace(certified_error=[1.0]))):
+        assert isinstance(figure, plotting.Picture)
         assert figure._repr_png_().startswith(b"\x89PNG")
 
 
@@ -248,7 +249,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap_and_have_at_least_7_points(w
     figure = convergence(falling([0.1, 0.1, 0.11, 0.3, 0.31, 0.5, 0.02, 0.021]), y="error", width=width)
     figure.draw_without_rendering()
     texts = [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
-    ends = {str(line.get_label()): line.get_ydata()[-1] for line in figure.axes[0].lines}
+    ends = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float)[-1] for line in figure.axes[0].lines}
     lowest_first = [text.get_text() for text in sorted(texts, key=lambda text: text.get_position()[1])]
     assert [ends[name] for name in lowest_first] == sorted(ends.values())
     assert not figure.legends
@@ -257,7 +258,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap_and_have_at_least_7_points(w
     assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 + 1 for box in boxes)
     assert all(box.x0 > figure.axes[0].bbox.x1 for box in boxes)
     shown = [t for axes in figure.axes for t in (*axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label)]
-    assert min(text.get_fontsize() for text in (*texts, *shown)) >= 7
+    assert min(float(text.get_fontsize()) for text in (*texts, *shown)) >= 7
 
 
 def test_there_is_a_legend_where_names_have_no_room():

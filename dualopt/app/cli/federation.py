@@ -153,7 +153,7 @@ def run(
     model, reason = save_model(out, "", lambda: model_of(agreed, trace))
     trace.to_csv(out / "trace.csv")
     output.write_json(out / "run.json", _record(agreed, outcome, trace))
-    title = f"{agreed.algorithm} at {', '.join(agreed.sites)}"
+    title = f"{plotting.proper_name(agreed.algorithm)} at {', '.join(agreed.sites)}"
     figure = plotting.single_run(trace, x="communications", title=output.shortened(title), width=width)
     pictures = plotting.save_for_print(figure, out / "convergence")
     lines = _results(agreed, outcome) | output.outcome(trace, None) | {"certificates": WORTH}

@@ -127,7 +127,7 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool, wi
         files = [trace_npz, trace_csv, record_json, *PICTURES, *model, *(() if found is None else output.SUMMARY)]
         output.write_json(out / record_json, runs.record(results, ending, files) | result.record())
         ending.close(kept)
-    title = f"{algorithm} on {runs.problem_title()}"
+    title = f"{plotting.proper_name(algorithm)} on {runs.problem_title()}"
     plotting.save_for_print(
         plotting.single_run(trace, x="communications", title=title, width=width), out / "convergence"
     )

@@ -118,13 +118,13 @@ def _name(axes: Axes, line: Line2D, end: Any, place: tuple[float, float], side: 
     leader["relpos"] = ({"left": 0.0, "center": 0.5, "right": 1.0}[side], 0.5)
     return axes.annotate(
         str(line.get_label()).strip(),
-        axes.transData.inverted().transform(end),
-        axes.transAxes.inverted().transform(place),
+        tuple(axes.transData.inverted().transform(end)),
+        tuple(axes.transAxes.inverted().transform(place)),
         textcoords="axes fraction",
         annotation_clip=False,
         ha=side,
         va="center",
-        fontsize="small" if axes.get_figure() is None else _points(axes),
+        fontsize=_points(axes),
         color=tuple(DARK * part for part in color),
         arrowprops=leader if far else None,
     )
@@ -169,7 +169,7 @@ def _share(axes: Axes, point: Any) -> float:
 
 def _points(axes: Axes) -> float:
     """Return the size of letters of names: that of the ticks."""
-    return axes.xaxis.get_ticklabels()[0].get_fontsize() if axes.xaxis.get_ticklabels() else 7.0
+    return float(axes.xaxis.get_ticklabels()[0].get_fontsize())
 
 
 def _size(axes: Axes) -> float:

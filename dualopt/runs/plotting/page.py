@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from matplotlib import rc_context, rcParams, rcParamsDefault
@@ -105,7 +105,9 @@ def styled() -> Iterator[None]:
     ...     rcParams["lines.linewidth"], rcParams["font.size"], rcParams["pdf.fonttype"]
     (3.0, 8.0, 42)
     """
-    with rc_context({name: value for name, value in SETTINGS.items() if rcParams[name] == rcParamsDefault[name]}):
+    now, before = cast(dict[str, Any], rcParams), cast(dict[str, Any], rcParamsDefault)
+    own: dict[Any, Any] = {name: value for name, value in SETTINGS.items() if now[name] == before[name]}
+    with rc_context(own):
         yield
 
 
@@ -194,7 +196,7 @@ def wrapped(text: str, inches: float) -> str:
     Examples
     --------
     >>> wrapped(r"digits, $\mu$ = 0.01, and so on", 1.0)
-    'digits, $\\mu$ =\n0.01, and so on'
+    'digits, $\\mu$ = 0.01,\nand so on'
     """
     lines = []
     for line in text.splitlines():
@@ -225,7 +227,9 @@ def save(figure: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     kind = path.suffix.lstrip(".") or "png"
-    undated = {"metadata": {"CreationDate": None}} if kind == "pdf" else {}  # the same picture gives the same file
+    undated: dict[str, Any] = (
+        {"metadata": {"CreationDate": None}} if kind == "pdf" else {}
+    )  # the same picture gives the same file
     with quiet(), styled():
         write_atomically(path, lambda file: figure.savefig(file, format=kind, **undated), "wb")
 
