@@ -28,9 +28,7 @@ def in_range(trace: Trace) -> bool:
     return trace.parameters["guarantee"].startswith("Theorem 3.3")
 
 
-def draw_errors(
-    traces: Mapping[str, Trace], *, title: str, legend: Mapping[str, str], legend_title: str | None = None
-) -> Figure:
+def draw_errors(traces: Mapping[str, Trace], *, title: str, legend: Mapping[str, str], width: str = "page") -> Figure:
     """Draw relative energy errors over rounds, dashed where ``rho`` is outside the range of Theorem 3.3.
 
     Parameters
@@ -40,21 +38,20 @@ def draw_errors(
     title : str
         Title of the figure.
     legend : dict of str to str
-        The words of each curve in the legend.
-    legend_title : str, optional
-        What is said above them.
+        The words of each curve.
+    width : {"column", "page"}
+        Of the figure.
     """
-    figure = plotting.convergence({label: drawable(trace) for label, trace in traces.items()}, y="error", title=title)
+    shown = {label: drawable(trace) for label, trace in traces.items()}
+    figure = plotting.convergence(shown, y="error", title=title, width=width)
     (axes,) = figure.axes
-    for line in axes.lines:
-        label = str(line.get_label())
+    for label, line in zip(traces, axes.lines, strict=True):
         line.set_label(legend[label])
         line.set_linestyle("-" if in_range(traces[label]) else (0, (5, 2)))
-    shown = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
-    lowest = 10.0 ** np.floor(np.log10(np.nanmin(shown)))
+    heights = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
+    lowest = 10.0 ** np.floor(np.log10(np.nanmin(heights)))
     axes.set_ylim(min(MOST, lowest), TOP)
     axes.margins(x=0.01)  # markers at both ends stay whole
-    axes.legend(frameon=False, title=legend_title, loc="upper right", alignment="left", handlelength=3.2)
     return figure
 
 

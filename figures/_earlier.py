@@ -19,7 +19,7 @@ from figures._settings import Settings
 
 __all__ = ["described", "require_own", "write_record"]
 
-OPTIONS = ("data", "rounds", "quick", "rows", "part", "most_gradients", "only")  # on which a figure depends
+OPTIONS = ("data", "rounds", "quick", "rows", "part", "most_gradients", "only", "width")  # on which a figure depends
 ENDS = (".png", ".pdf", ".csv", "_table.csv", ".txt")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dualopt.engine.rounds import Snapshot
-from dualopt.runs.plotting import style, style_axes
+from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from figures._curves import Curve, Problem, stationarity, trace_curves
 from figures._fedpd_methods import methods, problem
@@ -22,18 +22,17 @@ MARKS = 9
 LEVELS = (1e-6, 1e-9)
 TAIL = 10  # rounds: stochastic curves scatter
 
-# As in the paper, a colour for each family, that of the method in all figures; the marker tells its members apart.
-FEDPD, FEDAVG = style("fedpd"), style("fedavg")
-LOOKS = {
-    "FedPD-GD, p = 0": (*FEDPD, "-"),
-    "FedPD-GD, p = 0, Algorithm 2": ("#0072B2", "x", "--"),
-    "FedPD-GD, p = 0.5": (FEDPD[0], "v", "-"),
-    "FedPD-VR": ("#56B4E9", "D", "-"),
-    "FedPD-SGD": ("#56B4E9", "P", ":"),
-    "FedAvg-GD": (*FEDAVG, "-"),
-    "FedAvg-SGD": (FEDAVG[0], "s", ":"),
-    "FedProx-VR": (*style("fedprox"), "-"),
-}
+METHODS = {"FedPD-GD, p = 0": "fedpd", "FedAvg-GD": "fedavg", "FedProx-VR": "fedprox"}  # whose styles they have
+LABELS = (
+    "FedPD-GD, p = 0",
+    "FedPD-GD, p = 0, Algorithm 2",
+    "FedPD-GD, p = 0.5",
+    "FedPD-VR",
+    "FedPD-SGD",
+    "FedAvg-GD",
+    "FedAvg-SGD",
+    "FedProx-VR",
+)
 
 
 def compute_gaps(data: str, settings: Settings, **options: Any) -> dict[str, Trace]:
@@ -60,30 +59,18 @@ def compute_gaps(data: str, settings: Settings, **options: Any) -> dict[str, Tra
     return trace_curves(curves, settings)
 
 
-def draw_gaps(traces: Mapping[str, Trace], title: str) -> Figure:
+def draw_gaps(traces: Mapping[str, Trace], title: str, width: str) -> Figure:
     """Draw the stationarity over the communications and over the rounds, which differ where some are skipped."""
-    figure = Figure(figsize=(9.6, 5.2), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, column in zip(panels, ("communications", "round"), strict=True):
+    figure, grid = plotting.panels(1, 2, height=3.4, width=width, sharey=True)
+    looks = plotting.styles(LABELS, METHODS)
+    for axes, column in zip(grid.flat, ("communications", "round"), strict=True):
         for position, (label, trace) in enumerate(traces.items()):
-            colour, marker, line = LOOKS[label]
-            every = max(1, len(trace) // MARKS)
-            axes.semilogy(
-                trace[column],
-                trace["error"],
-                color=colour,
-                linestyle=line,
-                marker=marker,
-                markersize=5,
-                markevery=(position * every // len(traces), every),  # lines that coincide all show
-                linewidth=1.3,
-                label=label,
-            )
+            plotting.curve(axes, trace[column], trace["error"], looks[label], label, offset=position, marks=MARKS)
+        axes.set_yscale("log")
         axes.set_xlabel("communications" if column == "communications" else "rounds, with or without communication")
-        style_axes(axes)
-    panels[0].set_ylabel(r"$|\nabla E|^2$")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle(title, fontsize="medium")
+    grid[0, 0].set_ylabel(r"$|\nabla E|^2$")
+    plotting.titled(figure, title)
+    figure.unnamed.append(list(grid.flat))
     return figure
 
 

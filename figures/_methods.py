@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
 
 from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DistributedNewtonCG
 from dualopt.runs import plotting
@@ -175,25 +174,18 @@ def draw_methods(
     bottom : float, default 1e-12
         The lowest error in view.
     """
-    shown = {name: _after_start(trace) if log else trace for name, trace in traces.items()}
-    figure = plotting.convergence(
-        {name: drawable(trace) for name, trace in shown.items()}, x=x, y="error", title=settings.title
-    )
-    figure.set_size_inches(7.6, 4.6)
+    shown = {name: drawable(_after_start(trace) if log else trace) for name, trace in traces.items()}
+    figure = plotting.convergence(shown, x=x, y="error", title=settings.title, width=settings.width)
     (axes,) = figure.axes
-    for line in axes.lines:
-        name = str(line.get_label())
+    for name, line in zip(shown, axes.lines, strict=True):
         line.set_label(title(name))
         if name == "dualfl":
-            line.set(linewidth=2.4, zorder=3)
+            line.set(linewidth=2.0, zorder=3)
     axes.set_ylim(bottom, TOP)
     axes.set_xlabel(xlabel)
     if log:
         axes.set_xscale("log")
     axes.margins(x=0.01)  # markers at both ends stay whole
-    for inside in axes.findobj(Legend):
-        inside.remove()
-    figure.legend(loc="outside right center", frameon=False, handlelength=3.0)
     return figure
 
 

@@ -11,6 +11,7 @@ from typing import IO, Any
 from matplotlib.figure import Figure
 
 from dualopt.runs import plotting
+from dualopt.runs.tables import write_rows
 from dualopt.runs.trace import Trace, write_atomically
 
 __all__ = ["table", "write_all", "write_caption", "write_table"]
@@ -33,21 +34,9 @@ def write_all(folder: Path, name: str, figure: Figure, traces: Mapping[str, Trac
     traces : dict of str to Trace
         The curves; in the CSV file one row per curve and round.
     """
-    files = [f"{name}.{suffix}" for suffix in ("png", "pdf", "csv")]
-    for file in files[:2]:
-        plotting.save(figure, folder / file)
-        figure.set_layout_engine("none")  # both have the same layout, and it is computed once
-
-    def write(file: IO[Any]) -> None:
-        writer = csv.writer(file, lineterminator="\n")
-        columns = list(next(iter(traces.values())).columns)
-        writer.writerow(["curve", *columns])
-        for label, trace in traces.items():
-            for row in zip(*(trace[column] for column in columns), strict=True):
-                writer.writerow([label, *map(float, row)])
-
-    write_atomically(folder / files[2], write)
-    return files
+    pictures = plotting.save_for_print(figure, folder / name)
+    write_rows(traces, folder / f"{name}.csv", name="curve")
+    return [*pictures, f"{name}.csv"]
 
 
 def write_table(folder: Path, name: str, rows: Sequence[Mapping[str, str]]) -> str:

@@ -15,9 +15,10 @@ from typer import Argument, Exit, Option, Typer
 
 import figures
 from dualopt.app.cli import output, program
-from dualopt.app.cli.usage import OneSentence, Version
+from dualopt.app.cli.usage import OneSentence, Version, WidthOption
 from dualopt.arrays._files import remove_leftovers
 from dualopt.runs._sources import module_sources
+from dualopt.runs.plotting import styled
 from dualopt.runs.recording import check_threads
 from dualopt.spec.discover import summary
 from dualopt.spec.plugins import find, listed, load, origin
@@ -95,6 +96,7 @@ def draw(
         str | None,
         Option(help="Cells 'problem: method' that which_method measures, such as 'MNIST*'; the page keeps the others."),
     ] = None,
+    width: WidthOption = "page",
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,
     keep_stale: Annotated[
         bool, Option("--keep-stale", help="Keep stored traces that other code has computed, and say so.")
@@ -136,6 +138,7 @@ def draw(
         most_gradients=most_gradients,
         page=page,
         only=only,
+        width=width,
         console=console,
     )
     with threadpool_limits(limits=threads):
@@ -182,7 +185,8 @@ def _make(name: str, module: ModuleType, settings: Settings, check: bool, record
         deviations = {
             label: deviation(traces[label], exact[label]) for label in traces if "error" in traces[label].columns
         }
-    figure = module.draw(traces, settings)
+    with styled():
+        figure = module.draw(traces, settings)
     files = [write_record(settings.out, record), *write_all(settings.out, name, figure, traces)]
     if hasattr(module, "tabulate"):
         rows = module.tabulate(traces)

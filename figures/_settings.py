@@ -71,6 +71,8 @@ class Settings:
         A page of Markdown into which a figure writes its tables, if it has any.
     only : str, optional
         Pattern of the cells ``problem: method`` that `which_method` measures; the page keeps its other rows.
+    width : {"column", "page"}
+        Of pictures: 3.5 or 7.2 inches.
     console : Console
         Where progress is shown.
 
@@ -96,6 +98,7 @@ class Settings:
     plug_in: str | None = None
     page: Path | None = None
     only: str | None = None
+    width: str = "page"
     console: Console = field(default_factory=make_console)
 
     @property

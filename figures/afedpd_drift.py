@@ -53,7 +53,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             ]
         )
     title = f"{settings.title.partition(',')[0]}, Dirichlet(0.3) clients, $\\rho=\\alpha$ = {RHO:g}"
-    return draw_panels(rows, legend=LEGEND, title=title)
+    return draw_panels(rows, legend=LEGEND, title=title, width=settings.width)
 
 
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:

@@ -48,7 +48,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         panels.append(Panel(lines=lines, title=kind, xlabel="communication rounds $t$", ylabel=ylabel))
     data = settings.title.partition(",")[0]
     where = f"{data}, {PERCENT}% of {CLIENTS} Dirichlet(0.3) clients, $\\rho$ = {RHO:g}"
-    figure = draw_panels([panels], legend=LEGEND, title=where, width=4.4)
+    figure = draw_panels([panels], legend=LEGEND, title=where, width=settings.width, height=2.6)
     for axes in figure.axes:
         plain_ticks(axes)
     return figure

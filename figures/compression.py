@@ -53,7 +53,7 @@ COHORTS = {20: "-", 5: (0, (5, 1.5)), 1: (0, (1, 1.2))}
 CURVES = {
     **{
         f"fedsplit {name}": Entry(
-            title=f"FedSplit{words}", algorithm=FedSplit(), method="FedSplit", compressor=c, dashes=dashes
+            title=f"FedSplit{words}", algorithm=FedSplit(), method="fedsplit", compressor=c, dashes=dashes
         )
         for name, (words, c, dashes) in SPLIT.items()
     },
@@ -61,7 +61,7 @@ CURVES = {
         f"feddyn {c}": Entry(
             title="FedDyn" if c == CLIENTS else f"FedDyn, each number from {c} of {CLIENTS}",
             algorithm=FedDyn(),
-            method="FedDyn",
+            method="feddyn",
             compressor=None if c == CLIENTS else CoordinateCohorts(size=c),
             dashes=dashes,
         )
@@ -76,8 +76,8 @@ CURVES = {
             dashes=(0, (5, 1.5)) if c else "-",
         )
         for name, title, algorithm, method in (
-            ("distributed-lbfgs", "L-BFGS at the server", DistributedLBFGS(), "L-BFGS"),
-            ("anderson-fedsplit", "AndersonFedSplit", AndersonFedSplit(), "AndersonFedSplit"),
+            ("distributed-lbfgs", "L-BFGS at the server", DistributedLBFGS(), "distributed-lbfgs"),
+            ("anderson-fedsplit", "AndersonFedSplit", AndersonFedSplit(), "anderson-fedsplit"),
         )
         for c in (None, Rounding(digits=6))
     },
@@ -181,10 +181,8 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the error over the bits that a client has sent, and over the rounds; a colour is a method."""
-    figure = Figure(figsize=(9.0, 5.4), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, (panels,) = plotting.panels(1, 2, height=4.0, width=settings.width, sharey=True)
     lowest = min(np.min(trace["error"]) for trace in traces.values())
-    colours = plotting.styles(dict.fromkeys(entry.method for entry in CURVES.values()))
     for axes, column, unit, words in zip(
         panels, ("up", "communications"), (1e-6, 1.0), ("megabits sent by each client", "rounds"), strict=True
     ):
@@ -194,9 +192,8 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             axes.plot(
                 unit * trace[column][sent],
                 np.maximum(trace["error"][sent], 1e-16),
-                color=colours[entry.method][0],
+                color=plotting.style(entry.method).color,
                 linestyle=entry.dashes,
-                linewidth=1.5,
                 label=entry.title,
             )
         axes.set_xscale("log")
@@ -204,11 +201,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         axes.set_ylim(max(TARGETS[-1], 10.0 ** np.floor(np.log10(max(lowest, 1e-16)))), 10.0)
         axes.yaxis.set_major_locator(LogLocator(numticks=8))
         axes.xaxis.set_major_formatter("{x:g}")
-        plotting.style_axes(axes)
         axes.set_xlabel(words)
     panels[0].set_ylabel(plotting.LABELS["error"])
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     name = settings.whole.name if settings.data != "digits" else "digits"
-    figure.suptitle(f"{name} by label, {CLIENTS} clients: what compressed uploads cost and save", fontsize="medium")
+    plotting.titled(figure, f"{name} by label, {CLIENTS} clients: what compressed uploads cost and save")
+    figure.unnamed.append(list(panels))
     return figure

@@ -35,38 +35,32 @@ def compute(settings: Settings) -> dict[str, Trace]:
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the loss over the rounds for homogeneous data, and lowest and last losses against ``alpha``."""
     alphas = ALPHAS[settings.quick]
-    figure = Figure(figsize=(9.6, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, grid = plotting.panels(1, 2, height=3.0, width=settings.width, least=3.0)
+    left, right = grid.flat
     names = {alpha: rf"$\alpha$ = {alpha:g}" for alpha in alphas}
     look = plotting.styles(names.values())
-    for alpha, name in names.items():
+    for position, (alpha, name) in enumerate(names.items()):
         trace = traces[_name(SETTINGS[0], alpha)]
-        colour, marker = look[name]
-        every = max(1, len(trace) // 8)
-        left.plot(trace["round"], trace["loss"], color=colour, marker=marker, markersize=5, markevery=every, label=name)
+        plotting.curve(left, trace["round"], trace["loss"], look[name], name, offset=position, marks=8)
     left.set_xlabel("communication rounds")
-    left.set_title(f"{SETTINGS[0]} data", fontsize="medium")
-    left.legend(frameon=False, fontsize="small")
+    left.set_title(f"{SETTINGS[0]} data")
     look = plotting.styles(_settings(settings))
     for setting in _settings(settings):
-        colour, marker = look[setting]
+        colour, marker, _ = look[setting]
         shown = [traces[_name(setting, alpha)] for alpha in alphas]
         lowest, server = [np.min(trace["loss"]) for trace in shown], [trace.last["server"] for trace in shown]
-        right.plot(alphas, lowest, color=colour, marker=marker, markersize=5, label=TITLES[setting])
-        right.plot(alphas, server, color=colour, linestyle=(0, (4, 2)), linewidth=1.0)
+        right.plot(alphas, lowest, color=colour, marker=marker, label=TITLES[setting])
+        right.plot(alphas, server, color=colour, linestyle=(0, (4, 2)), linewidth=1.0, label="_server")
     right.set_xscale("log")
     right.set_xlabel(r"$\alpha$")
-    right.set_title(f"lowest of {settings.rounds} rounds; dashed: the last server's model", fontsize="medium")
-    right.legend(frameon=False, fontsize="small", loc="center left")
+    right.set_title(f"lowest of {settings.rounds} rounds; dashed: the last server's model")
     for axes in (left, right):
         axes.set_yscale("log")
         plain_ticks(axes)
-        plotting.style_axes(axes)
     left.set_ylabel("training loss of the mean of all latest models")
-    figure.suptitle(
-        f"FedDyn on its synthetic problem, 20 devices, 2 active; SGD with rate {RATE:g}, {EPOCHS} epochs",
-        fontsize="medium",
-    )
+    title = f"FedDyn on its synthetic problem, 20 devices, 2 active; SGD with rate {RATE:g}, {EPOCHS} epochs"
+    plotting.titled(figure, title)
+    figure.unnamed += [[left], [right]]
     return figure
 
 

@@ -102,7 +102,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     n = len(_images(settings).y)
     title = f"{settings.data}: network {'-'.join(map(str, LAYERS))}, {n:,} rows at {CLIENTS} clients"
     legend = {name: f"{words}, {_epochs(name, percents)} epochs a round" for name, words in LEGEND.items()}
-    figure = draw_panels(rows, legend=legend, title=title, width=3.2)
+    figure = draw_panels(rows, legend=legend, title=title, width=settings.width, height=2.2)
     for axes in figure.axes:
         axes.axhline(pooled_error, color="0.4", linestyle=":", linewidth=1.0, zorder=1)
         plain_ticks(axes)

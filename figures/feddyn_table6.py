@@ -75,7 +75,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             )
         )
     title = "FedDyn's synthetic problem, 20 devices, 2 active, parameters tuned"
-    figure = draw_panels([panels], legend=LEGEND, title=title, width=3.3, share_y=False)
+    figure = draw_panels([panels], legend=LEGEND, title=title, width=settings.width, height=2.4, share_y=False)
     for axes in figure.axes:
         plain_ticks(axes)
     return figure

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.optimize import root_scalar
 
-from dualopt.runs.plotting import style_axes
+from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from figures._settings import Settings
 from theory.fedpd.descent import appendix_constants
@@ -59,22 +59,18 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     r"""Draw ``p`` over :math:`\epsilon/G^2`, with the border of the two regimes of Table III."""
-    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
-    axes = figure.add_subplot()
+    figure, ((axes,),) = plotting.panels(height=4.0, width=settings.width)
     for name, trace in traces.items():
         colour, line = STYLES[name]
-        axes.semilogx(
-            trace["ratio"], 100.0 * trace["p"], color=colour, linestyle=line, linewidth=1.8, label=LEGEND[name]
-        )
+        axes.semilogx(trace["ratio"], 100.0 * trace["p"], color=colour, linestyle=line, label=LEGEND[name])
     axes.axhline(100.0 * BORDER, color="0.6", linewidth=0.8)
-    axes.text(1.2 * RATIOS[0], 100.0 * BORDER + 1.0, "$C_3 = 1$", color="0.4", fontsize="small")
+    axes.text(1.2 * RATIOS[0], 100.0 * BORDER + 1.0, "$C_3 = 1$", color="0.4")
     axes.set_ylim(0.0, 100.0)
     axes.set_xlim(RATIOS[0], RATIOS[-1])
     axes.set_xlabel(r"accuracy asked over dissimilarity of the clients, $\epsilon / G^2$")
     axes.set_ylabel(r"rounds without communication, $p$ in %")
-    axes.set_title(rf"FedPD, $L = 1$, $\eta = (\sqrt{{5}}-1)/8$, {CLIENTS} clients", fontsize="medium")
-    style_axes(axes)
-    axes.legend(frameon=False, fontsize="small", loc="upper left")
+    axes.set_title(rf"FedPD, $L = 1$, $\eta = (\sqrt{{5}}-1)/8$, {CLIENTS} clients")
+    figure.unnamed.append([axes])
     return figure
 
 

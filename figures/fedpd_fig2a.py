@@ -22,4 +22,6 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the squared norm of the gradient."""
-    return draw_gaps(traces, "Penalised logistic regression, 100 clients with random labels (weakly non-iid)")
+    return draw_gaps(
+        traces, "Penalised logistic regression, 100 clients with random labels (weakly non-iid)", settings.width
+    )

@@ -33,10 +33,10 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     legend = {label: f"${label}$" for label in traces}
     covered = [in_range(trace) for trace in traces.values()]
     where = "in" if all(covered) else "dashed: outside" if any(covered) else "outside"
-    said = rf"$\rho$ = {settings.tuned_rho:g}, $\nu = \mu$" + "\n" + rf"({where} $(0, \nu/L\,]$)"
+    said = rf"$\rho$ = {settings.tuned_rho:g}, $\nu = \mu$" + rf" ({where} $(0,\nu/L\,]$)"
     if settings.tuned_rho == 0:
         said = r"$\rho$ = 0, $\nu = \mu$ (Theorem 3.2)"
-    return draw_errors(traces, title=settings.title, legend=legend, legend_title=said)
+    return draw_errors(traces, title=f"{settings.title}\n{said}", legend=legend, width=settings.width)
 
 
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:

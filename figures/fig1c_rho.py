@@ -33,7 +33,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the error over the rounds for each ``rho``."""
     legend = {label: _words(label, trace) for label, trace in traces.items()}
     said = rf"{CLIENTS} clients, $\nu = \mu$; dashed: $\rho$ outside $(0, \nu/L\,]$"
-    return draw_errors(traces, title=settings.title, legend=legend, legend_title=said)
+    return draw_errors(traces, title=f"{settings.title}\n{said}", legend=legend, width=settings.width)
 
 
 def _words(label: str, trace: Trace) -> str:

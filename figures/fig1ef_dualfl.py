@@ -49,8 +49,8 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the error over the rounds, by the number of clients and by ``rho``, and over passes over the rows."""
-    figure = Figure(figsize=(13.0, 4.8), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, sharey=True)
+    figure, grid = plotting.panels(1, 3, height=2.6, width=settings.width, least=3.0, sharey=True)
+    left, middle, right = grid.flat
     letters = "ef" if settings.data == "cifar10" else "bc"
     clients = {label: trace for label, trace in traces.items() if label.startswith("N")}
     rhos = {label: trace for label, trace in traces.items() if label.startswith("rho")}
@@ -73,7 +73,8 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     for axes in (left, middle, right):
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     rows = settings.whole.objective.sizes[0]
-    figure.suptitle(rf"DualFL with $\nu = \mu$; {settings.title}, {rows:,} in all", fontsize="medium")
+    plotting.titled(figure, rf"DualFL with $\nu = \mu$; {settings.title}, {rows:,} in all")
+    figure.unnamed += [[axes] for axes in grid.flat]
     return figure
 
 
@@ -99,25 +100,16 @@ def _after(trace: Trace, column: str, cost: int) -> str:
 
 
 def _panel(axes: Axes, traces: Mapping[str, Trace], x: str, title: str) -> None:
-    look = plotting.styles(label for label in traces if label not in REFERENCES)
+    look = plotting.styles([label for label in traces if label not in REFERENCES])
     for position, (label, trace) in enumerate(traces.items()):
-        colour, marker = look.get(label, ("0.4", ""))
-        every = max(1, len(trace) // MARKS)
-        shown, unproved = drawable(trace), trace.parameters["guarantee"].startswith("none")
-        axes.semilogy(
-            shown["gradients" if label in REFERENCES else x],
-            shown["error"],
-            color=colour,
-            marker=marker,
-            markersize=5,
-            markevery=(position * every // len(traces), every),  # lines that coincide all show
-            linestyle=REFERENCES.get(label, (0, (5, 2)) if unproved else "-"),
-            linewidth=1.3,
-            label=_words(label, trace),
-        )
-    plotting.style_axes(axes)
-    axes.set_title(title, fontsize="medium")
-    axes.legend(frameon=False, fontsize="small")
+        style = look.get(label, plotting.Style("0.4", "", REFERENCES.get(label)))
+        if label not in REFERENCES:
+            style = style._replace(linestyle=(0, (5, 2)) if trace.parameters["guarantee"].startswith("none") else "-")
+        along = trace["gradients" if label in REFERENCES else x]
+        error = drawable(trace)["error"]
+        plotting.curve(axes, along, error, style, _words(label, trace), offset=position, marks=MARKS)
+    axes.set_yscale("log")
+    axes.set_title(title)
 
 
 def _words(label: str, trace: Trace) -> str:

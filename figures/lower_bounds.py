@@ -32,6 +32,7 @@ SMOOTH: dict[str, Any] = {
 }
 KINKED: dict[str, Any] = {"dualfl": DualFL(rho=0.0), "optimized-dualfl": OptimizedDualFL(rho=0.0)}
 KAPPA = 100.0
+TITLE = 1.5  # inches
 KAPPAS = {False: (10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0), True: (10.0, 100.0)}
 ROUNDS = {False: 240, True: 60}  # on the geometric chain; in 240 every promise comes to the accuracy
 LENGTH = {False: 300, True: 60}  # rounds on the power chain, of ten times as many coordinates
@@ -65,25 +66,24 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the least numbers as the edge of what is impossible, methods with markers, promises dashed."""
-    figure = Figure(figsize=(11.0, 4.4), layout="constrained")
+    figure, grid = plotting.panels(1, 3, height=3.0, width=settings.width)
     distance, decades = r"$|\theta^n - \theta^*|^2 \, / \, |\theta^*|^2$", round(math.log10(ACCURACY))
     words = {
         "error": (rf"smooth, strongly convex, $\kappa$ = {KAPPA:g}", "communication rounds $n$", distance),
         "rounds": (f"the same: rounds to $10^{{{decades}}}$", r"condition number $\kappa$", "communication rounds"),
         "nonsmooth": (r"nonsmooth, strongly convex, $\rho$ = 0", "communication rounds $n$", distance),
     }
-    panels: dict[str, Axes] = dict(zip(words, figure.subplots(1, 3), strict=True))
+    panels: dict[str, Axes] = dict(zip(words, grid.flat, strict=True))
     for kind, axes in panels.items():
         title, xlabel, ylabel = words[kind]
-        axes.set_title(title, fontsize="medium")
+        axes.set_title(plotting.wrapped(title, TITLE))
         axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log", xscale="linear" if kind == "error" else "log")
         _curves(axes, {name: traces[f"{kind}: {name}"] for name in LEGEND if f"{kind}: {name}" in traces})
-    panels["error"].axhline(ACCURACY, color="0.4", linewidth=0.9, linestyle=":", zorder=1)
+    panels["error"].axhline(ACCURACY, color="0.4", linewidth=0.9, linestyle=":", zorder=1, label="_accuracy")
     panels["error"].set_ylim(BOTTOM, TOP)
     plain_ticks(panels["rounds"])
-    handles = dict(zip(*reversed(panels["error"].get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=len(handles), frameon=False)
-    figure.suptitle("Rounds on the hardest problems: no method is below the black line", fontsize="medium")
+    plotting.titled(figure, "Rounds on the hardest problems: no method is below the black line")
+    figure.unnamed.append([panels["nonsmooth"], panels["rounds"], panels["error"]])  # the last one has all curves
     return figure
 
 
@@ -122,19 +122,18 @@ def _curves(axes: Axes, traces: Mapping[str, Trace]) -> None:
     """Draw one panel: the least numbers are the same for all methods."""
     look = plotting.styles(LEGEND)
     for name, trace in traces.items():
-        (colour, marker), at = look[name], trace["at"]
-        line: dict[str, Any] = {"color": colour, "linewidth": 1.3, "label": LEGEND[name]}
+        (colour, marker, _), at = look[name], trace["at"]
+        line: dict[str, Any] = {"color": colour, "label": LEGEND[name]}
         if np.isfinite(trace["theorem"]).any():
             (promised,) = axes.plot(at, trace["theorem"], linestyle=(0, (4, 2)), **line)
             promised.set_label(f"{LEGEND[name]}: theorem")
-        axes.plot(at, _visible(trace["measured"]), marker=marker, markersize=4.5, markevery=MARKS, **line)
+        axes.plot(at, _visible(trace["measured"]), marker=marker, markevery=MARKS, **line)
     first, bottom = next(iter(traces.values())), axes.get_ylim()[0]
     edge = _visible(first["least"])
     axes.fill_between(first["at"], bottom, edge, color="0.87", linewidth=0, zorder=0)
-    axes.plot(first["at"], edge, color="black", linewidth=2.2, zorder=1.9, label="no method is below")
+    axes.plot(first["at"], edge, color="black", linewidth=1.8, zorder=1.9, label="no method is below")
     axes.set_ylim(bottom=bottom)
     axes.margins(x=0.02)
-    plotting.style_axes(axes)
 
 
 def _visible(numbers: np.ndarray) -> np.ndarray:

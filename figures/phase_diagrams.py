@@ -15,6 +15,7 @@ from matplotlib.patches import Patch
 
 from dualopt.lab.chance import Event, coin, subsets
 from dualopt.methods import AFedPD, FedADMM, FedAvg, FedPD
+from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
@@ -41,6 +42,7 @@ N = 6
 ACTIVE = 2
 LOCAL_STEPS = 8
 STEPS = (0.02, 20.0)  # of the horizontal axis
+TITLE = 2.0  # inches
 HETEROGENEITY = (0.1, 100.0)
 CELLS = {False: (54, 45), True: (7, 6)}  # 1 is an edge between two rows
 
@@ -199,25 +201,24 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Colour every cell by the limit of the method there."""
-    figure = Figure(figsize=(10.4, 7.0), layout="constrained")
-    grid = figure.subplots(2, 3, sharex=True, sharey=True)
+    figure, grid = plotting.panels(2, 3, height=2.2, width=settings.width, least=1.6, sharex=True, sharey=True)
     for axes, (name, panel) in zip(grid.flat, panels().items(), strict=True):
         _colour(axes, traces[name])
-        axes.set_title(panel.title, fontsize="medium")
+        axes.set_title(plotting.wrapped(panel.title, TITLE))
         axes.axhline(1.0, color="black", linestyle=(0, (1, 2)), linewidth=1.0)
         top = HETEROGENEITY[1] if panel.proximal else 1.0  # without a proximal term, convex clients only
         for words, limit in panel.limits.items():
             axes.vlines(limit, HETEROGENEITY[0], top, color="white", linewidth=3.0)
             axes.vlines(limit, HETEROGENEITY[0], top, color="black", linewidth=1.2)
-            left = limit == min(panel.limits.values()) < max(panel.limits.values())
+            left = limit > 1.0 or limit == min(panel.limits.values()) < max(panel.limits.values())
             axes.annotate(
                 words,
                 (limit, HETEROGENEITY[0]),
                 (-3 if left else 3, 4),
                 textcoords="offset points",
                 ha="right" if left else "left",
-                fontsize="small",
                 color="white",
+                bbox={"facecolor": "0.2", "edgecolor": "none", "pad": 1.0},
             )
     for axes in grid[:, 0]:
         axes.set_ylabel("heterogeneity $s$")
@@ -227,9 +228,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         Patch(facecolor=colour, edgecolor="0.5", label=words, hatch="" if colour != "#FFFFFF" else "///")
         for words, colour in KINDS.items()
     ]
-    figure.legend(handles=patches, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles=patches, loc="outside lower center", ncols=2 if settings.width == "column" else 3)
     title = rf"{N} quadratic clients, half of curvature $1-s$, half of $1+s$: where methods converge"
-    figure.suptitle(title, fontsize="medium")
+    plotting.titled(figure, title)
     return figure
 
 

@@ -172,38 +172,34 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw a panel for every problem: the certificate over the rounds."""
     shown = list(dict.fromkeys(label.split(": ")[0] for label in traces))
     names = list(dict.fromkeys(label.split(": ")[1] for label in traces))
-    colours = plotting.styles(["optimized-dualfl", "dualfl"])
     lines = {"suggested": ":", "rho = 0": "-", "gradient restart": "-", "gap restart": "--", "best rho": "-."}
     columns = min(3, len(shown))
-    figure = Figure(figsize=(0.4 + 3.4 * columns, 1.0 + 2.6 * math.ceil(len(shown) / columns)))
-    figure.set_layout_engine("constrained")
-    grid = figure.subplots(math.ceil(len(shown) / columns), columns, squeeze=False)
-    drawn: dict[str, Any] = {}
+    rows = math.ceil(len(shown) / columns)
+    figure, grid = plotting.panels(rows, columns, height=2.2, width=settings.width, least=2.0)
     for axes, problem in zip(grid.flat, shown, strict=False):
         for name in names:
             trace = traces.get(f"{problem}: {name}")
             if trace is None:
                 continue
             method, words = name.split(", ")
-            colour = colours["optimized-dualfl" if method == "OptimizedDualFL" else "dualfl"][0]
+            colour = plotting.style(method).color
             width, shade = (1.8 if "restart" in words else 1.1), (0.35 if words == "rho = 0" else 1.0)
-            (line,) = axes.semilogy(
+            axes.semilogy(
                 trace["rounds"],
                 trace["certificate"],
                 color=colour,
                 linestyle=lines[words],
                 linewidth=width,
                 alpha=shade,
+                label=name,
             )
-            drawn.setdefault(name, line)
         ends = [traces[label]["rounds"][-1] for label in traces if label.startswith(f"{problem}: ")]
         axes.set_xlim(0, 1.05 * min(max(ends), 2.0 * float(np.median(ends))))
-        axes.set_title(problem, fontsize=9)
+        axes.set_title(problem)
         axes.set_xlabel("rounds")
-        plotting.style_axes(axes)
     for axes in list(grid.flat)[len(shown) :]:
         axes.set_visible(False)
     for row in grid:
         row[0].set_ylabel("certified relative error")
-    figure.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    figure.unnamed.append(list(grid.flat))
     return figure

@@ -15,7 +15,6 @@ from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dualopt.arrays.xp import Array, to_numpy
@@ -135,37 +134,31 @@ def rounds(clients: Clients, method: Algorithm, scales: str, active: int, most: 
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw one scale for all dashed with open markers, one for each client solid with filled ones."""
-    figure = Figure(figsize=(12.5, 4.2), layout="constrained")
     kinds = {
         "quadratics": rf"quadratics, $\kappa_j$ = {KAPPA:g}, to $10^{{-10}}$",
         "data": f"{settings.whole.name}, scaled features, to $10^{{-6}}$",
     }
-    panels = {(kind, active): None for kind in kinds for active in ACTIVE}
-    axes: dict[tuple[str, int], Axes] = dict(zip(panels, figure.subplots(1, len(panels)), strict=True))
+    figure, grid = plotting.panels(len(kinds), len(ACTIVE), height=2.3, width=settings.width, sharey=True)
     look = plotting.styles(LEGEND)
-    for (kind, active), panel in axes.items():
-        for name, title in LEGEND.items():
-            colour, marker = look[name]
-            for form in FORMS.values():
-                trace, own = traces[f"{kind}, {active} of {N}: {name}, {form}"], form == FORMS["suggested"]
-                panel.plot(
-                    trace["spread"],
-                    trace["rounds"],
-                    color=colour,
-                    marker=marker,
-                    markersize=5,
-                    markerfacecolor=colour if own else "white",
-                    linestyle="-" if own else (0, (4, 2)),
-                    linewidth=1.3,
-                    label=f"{title}, {form}",
-                )
-        panel.set_title(f"{kinds[kind]}\n{active} of {N} active", fontsize="medium")
-        panel.set(xscale="log", yscale="log", xlabel="spread of the scales")
-        plain_ticks(panel)
-        plotting.style_axes(panel)
-    next(iter(axes.values())).set_ylabel("communication rounds")
-    handles, labels = next(iter(axes.values())).get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(LEGEND), frameon=False)
+    for (kind, active), axes in zip(product(kinds, ACTIVE), grid.flat, strict=True):
+        for name, form in product(LEGEND, FORMS.values()):
+            trace, own = traces[f"{kind}, {active} of {N}: {name}, {form}"], form == FORMS["suggested"]
+            colour, marker, _ = look[name]
+            axes.plot(
+                trace["spread"],
+                trace["rounds"],
+                color=colour,
+                marker=marker,
+                markerfacecolor=colour if own else "white",
+                linestyle="-" if own else (0, (4, 2)),
+                label=f"{LEGEND[name]}, {form}",
+            )
+        axes.set_title(f"{kinds[kind]}\n{active} of {N} active")
+        axes.set(xscale="log", yscale="log", xlabel="spread of the scales")
+        plain_ticks(axes)
+    for row in grid:
+        row[0].set_ylabel("communication rounds")
+    figure.unnamed += list(grid)
     return figure
 
 

@@ -112,8 +112,7 @@ class Row(NamedTuple):
     count: Counter = in_matrices
     paper: str = "-"  # what Table 1 says of its rounds
     local: Build | None = None  # the method with local problems solved by gradients, where those are counted
-    look: str = ""  # whose colour and marker it has in the picture; none: it is not drawn
-    dashed: bool = False
+    look: str = ""  # the method whose style it has in the picture; none: it is not drawn
 
 
 ROWS = {
@@ -126,9 +125,7 @@ ROWS = {
     "APDA-Inexact, exact": Row(
         lambda f: APDAInexact(solver=Exact()), in_matrices, "yes", lambda f: APDAInexact(**ACCURATE), "apda-inexact"
     ),
-    "APDA-Inexact, K = 10": Row(
-        lambda f: APDAInexact(solver=AtOnce()), in_matrices, "yes", look="apda-inexact", dashed=True
-    ),
+    "APDA-Inexact, K = 10": Row(lambda f: APDAInexact(solver=AtOnce()), in_matrices, "yes", look="apda-inexact"),
     "FedSplit": Row(lambda f: ConsensusFedSplit(), local=lambda f: FedSplit(**ACCURATE), look="fedsplit"),
     "AndersonFedSplit": Row(lambda f: AndersonFedSplit(), one_by_one),
     "AndersonDANE": Row(lambda f: AndersonDANE(), one_by_one),
@@ -141,14 +138,14 @@ ROWS = {
     "FedDR, a = 2": Row(lambda f: FedDR(relaxation=2.0)),
     "FedPD": Row(lambda f: FedPD(), local=lambda f: FedPD(**ACCURATE), look="fedpd"),
     "FedPD, best weight": Row(lambda f: FedPD(), best_weight),
-    "FedPD, step of its theorem": Row(short_step, look="fedpd", dashed=True),
+    "FedPD, step of its theorem": Row(short_step, look="fedpd"),
     "FedDyn": Row(lambda f: FedDyn()),
     "A-FedPD": Row(lambda f: AFedPD()),
     "A-FedPD, lazy": Row(lambda f: LazyAFedPD()),
     "FedADMM": Row(lambda f: FedADMM()),
     "FedDR, a = 1": Row(lambda f: FedDR(relaxation=1.0)),
-    "DualFL, rho = 0": Row(lambda f: DualFL(rho=0.0), one_by_one, look="dualfl", dashed=True),
-    "DualFL, no momentum": Row(lambda f: DualAscent(), look="optimized-dualfl", dashed=True),
+    "DualFL, rho = 0": Row(lambda f: DualFL(rho=0.0), one_by_one, look="dualfl"),
+    "DualFL, no momentum": Row(lambda f: DualAscent(), look="dual-ascent"),
     "FedAvg, K = 1": Row(lambda f: FedAvg(stop=Steps(steps=1)), look="fedavg"),
     "FedDualAvg, K = 1": Row(lambda f: FedDualAvg(stop=Steps(steps=1))),
     "SCAFFOLD, option I": Row(lambda f: ScaffoldI(solver=AtOnce(step=0.1 / f.L))),
@@ -183,27 +180,22 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw rounds and local gradients against the condition number, with the exponents."""
-    figure = Figure(figsize=(11.6, 7.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, grid = plotting.panels(2, 1, height=3.2, width=settings.width)
+    rounds, gradients = grid.flat
     drawn = [label for label, row in ROWS.items() if row.look]
-    _lines(left, traces, drawn, "rounds")
-    _lines(right, traces, [label for label in drawn if _grows(traces[label]["gradients"])], "gradients")
-    left.set_title(
-        r"communication rounds to $|\theta - \theta^*|^2 \leq 10^{-8}\,|\theta_0 - \theta^*|^2$", fontsize="medium"
-    )
-    right.set_title(
-        "local gradients of a client per communication round",
-        fontsize="medium",
-    )
-    title = r"Quadratic clients, everybody active; exponents of $\kappa$ with their 95% intervals"
-    figure.suptitle(title, fontsize="medium")
+    _lines(rounds, traces, drawn, "rounds")
+    _lines(gradients, traces, [label for label in drawn if _grows(traces[label]["gradients"])], "gradients")
+    reduced = r"$|\theta - \theta^*|^2 \leq 10^{-8}\,|\theta_0 - \theta^*|^2$"
+    rounds.set_title(f"communication rounds to {reduced}, with the exponents of $\\kappa$")
+    gradients.set_title("local gradients of a client per communication round")
+    figure.unnamed += [[rounds], [gradients]]
     return figure
 
 
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     """Say which clients these are, and how exact methods count gradients."""
     return (
-        "All clients have the same planes of curvature and different axes in them. Right: methods with exact local "
+        "All clients have the same planes of curvature and different axes in them. Below: methods with exact local "
         "solutions count the gradients of Nesterov's method until the local gradient is reduced by 1e6."
     )
 
@@ -288,35 +280,32 @@ def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]
 
 
 def _lines(axes: Axes, traces: Mapping[str, Trace], labels: Sequence[str], column: str) -> None:
-    """Draw the lines, the highest end first, above the slopes of the square root and of kappa itself."""
+    """Draw the lines above the slopes of the square root and of kappa itself."""
+    looks = plotting.styles([label for label, row in ROWS.items() if row.look], _methods())
     for position, label in enumerate(sorted(labels, key=lambda label: -float(traces[label][column][-1]))):
-        trace, row, found = traces[label], ROWS[label], exponent(traces[label][column])
-        colour, marker = plotting.style(row.look)
+        trace, found = traces[label], exponent(traces[label][column])
         marks = [n - 1 for n in (1, 2, 3, 5, 10, 18, 32) if n <= len(trace)]
         axes.plot(
             trace["kappa"],
             trace[column],
-            color=colour,
-            marker=marker,
-            markersize=5,
+            **looks[label]._asdict(),
             markevery=marks[position % 2 :: 2],  # lines that coincide still show all their markers
-            linestyle=(0, (4, 2)) if row.dashed else "-",
-            linewidth=1.5,
             label=f"{label}: {found.value:.2f} ± {found.high - found.value:.2f}",
         )
     kappa = traces[labels[0]]["kappa"]
     low = 0.7 * min(float(traces[label][column].min()) for label in labels)
     for name, slope in ((r"$\sqrt{\kappa}$", np.sqrt(kappa / kappa[0])), (r"$\kappa$", kappa / kappa[0])):
-        axes.plot(kappa, low * slope, color="0.65", linewidth=0.9, linestyle=":", zorder=1)
-        axes.annotate(name, (kappa[-1], low * slope[-1]), (4, -3), textcoords="offset points", color="0.45")
+        axes.plot(kappa, low * slope, color="0.5", linewidth=0.9, linestyle=":", zorder=1, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.9 * low)
     axes.set_xlabel(r"condition number $\kappa = L/\mu$")
-    plotting.style_axes(axes)
-    axes.legend(
-        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, handlelength=3.2
-    )
+    axes.margins(x=0.01)
+
+
+def _methods() -> dict[str, str]:
+    """Return the method of every row that is drawn; what differs in a parameter gets a style of its own."""
+    return {label: row.look for label, row in ROWS.items() if row.look}
 
 
 def _fit(label: str, trace: Trace) -> Order | None:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import (
@@ -50,6 +49,7 @@ __all__ = ["ENTRIES", "METHODS", "PREPARED", "compute", "draw", "first", "proble
 
 TIME = "an hour"
 TARGETS = (1e-4, 1e-10)
+LEAST = 0.85  # inches that a panel takes
 MOST_VECTORS = {False: 200.0, True: 40.0}
 MOST_GRADIENTS = {False: 1000.0, True: 100.0}  # local gradients per client
 SEED = 0
@@ -237,39 +237,29 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw a panel for every problem and a line for every method, from 1e-4 (hollow) to 1e-10 (filled)."""
     names = list(dict.fromkeys(label.split(": ")[1] for label in traces))
     shown = list(dict.fromkeys(label.split(": ")[0] for label in traces))
-    columns = 2
-    figure = Figure(figsize=(8.6, 0.6 + (0.9 + 0.22 * len(names)) * math.ceil(len(shown) / columns)))
-    figure.set_layout_engine("constrained")
-    grid = figure.subplots(math.ceil(len(shown) / columns), columns, sharex=True, sharey=True, squeeze=False)
+    size = {"height": 0.9 + 0.15 * len(names), "width": settings.width, "least": LEAST}
+    figure, grid = plotting.panels(1, len(shown), **size, sharey=True)
     for axes, problem in zip(grid.flat, shown, strict=True):
         _panel(axes, problem, {name: traces[f"{problem}: {name}"] for name in names})
-    for axes in grid[-1]:
-        axes.set_xlabel("vectors sent per client")
-    figure.suptitle(
-        "Vectors to a relative error of 1e-4 (hollow) and 1e-10 (filled), methods as suggested", fontsize=11
-    )
+    figure.supxlabel("vectors sent per client")
+    words = "Vectors to a relative error of 1e-4 (hollow) and 1e-10 (filled), methods as suggested"
+    plotting.titled(figure, f"{words}; no mark: not within the limits")
     return figure
 
 
 def _panel(axes: Axes, title: str, traces: Mapping[str, Trace]) -> None:
     for place, (name, trace) in enumerate(traces.items()):
-        colour, marker = plotting.style(ENTRIES[name].look)
+        colour, marker, _ = plotting.style(ENTRIES[name].look)
         ends = [None if spent is None else spent[0] for spent in (first(trace, target) for target in TARGETS)]
         known = [end for end in ends if end is not None]
-        axes.plot(known, [place] * len(known), color=colour, linewidth=1.2, zorder=2)
+        axes.plot(known, [place] * len(known), color=colour, zorder=2)
         for end, face in zip(ends, ("white", colour), strict=True):
             if end is not None:
-                axes.plot(end, place, marker=marker, color=colour, markerfacecolor=face, markersize=6, zorder=3)
-        at, offset = ((known[-1], place), (7, -3)) if known else ((1.0, place), (0, -3))
-        words = _words(trace) if known else "neither within the limits"
-        axes.annotate(words, at, offset, textcoords="offset points", fontsize=7, color="0.3" if known else "0.6")
+                axes.plot(end, place, marker=marker, color=colour, markerfacecolor=face, zorder=3)
     axes.set_xscale("log")
-    axes.set_xlim(0.8, 2.5 * MOST_VECTORS[False])
-    axes.set_yticks(range(len(traces)), [ENTRIES[name].title for name in traces], fontsize=8)
+    axes.set_xlim(0.8, 2.0 * MOST_VECTORS[False])
+    axes.set_yticks(range(len(traces)), [ENTRIES[name].title for name in traces])
     axes.set_ylim(len(traces) - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_title(title, fontsize=9)
-    axes.grid(visible=True, axis="x", color="0.9")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.set_xticks([1, 10, 100], ["1", "10", "100"])
+    axes.set_xticks([], minor=True)
+    axes.set_title(title.replace(", ", "\n"))

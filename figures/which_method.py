@@ -226,4 +226,4 @@ _SHOWN = ("problem", "method", *(f"vectors to {name}" for name in NAMES.values()
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the vectors of every method on every problem, relative to the best."""
-    return draw_grid(_rows(traces, settings)[0])
+    return draw_grid(_rows(traces, settings)[0], settings.width)

@@ -15,7 +15,7 @@ from dualopt.engine.rounds import iterate
 from dualopt.lab.proofs import worst_case
 from dualopt.methods import Algorithm, DualFL, OptimizedDualFL
 from dualopt.objectives import Quadratic
-from dualopt.runs.plotting import style, style_axes
+from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
 from figures._settings import Settings
@@ -27,7 +27,6 @@ TIME = "12 seconds"
 ROUNDS = {False: 20, True: 6}
 PROBLEMS = {False: 300, True: 30}
 METHODS = {"DualFL": DualFL(rho=0.0, nu=1.0), "OptimizedDualFL": OptimizedDualFL(rho=0.0, nu=1.0)}
-STYLES = {"DualFL": style("dualfl"), "OptimizedDualFL": style("optimized-dualfl")}
 
 
 def compute(settings: Settings) -> dict[str, Trace]:
@@ -56,24 +55,22 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw theorems dashed, worst cases with markers, measurements thin."""
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.add_subplot()
+    figure, ((axes,),) = plotting.panels(height=4.0, width=settings.width)
     kinds = {"theorem": {"linestyle": "--"}, "worst case": {"linewidth": 0}, "measured": {"linewidth": 0.9}}
     for label, trace in traces.items():
         method, kind = label.split(": ")
-        colour, marker = STYLES[method]
-        hollow = {"marker": marker, "markersize": 6, "markerfacecolor": "none"}  # those that coincide both show
+        colour, marker, _ = plotting.style(method)
+        hollow = {"marker": marker, "markerfacecolor": "none"}  # those that coincide both show
         shown = kinds[kind] | (hollow if kind == "worst case" else {})
         axes.loglog(trace["round"], trace["error"], color=colour, label=label, **shown)
     axes.set_xlabel("communication rounds $n$")
     axes.set_ylabel(r"largest $|\theta^n - \theta^*|^2 \, \nu^2 / \, \Sigma_j |\xi_j^*|^2$")
-    axes.set_title(r"Any convex loss, $\rho = 0$, 2 clients, exact local solutions", fontsize="medium")
-    style_axes(axes)
+    axes.set_title(r"Any convex loss, $\rho = 0$, 2 clients, exact local solutions")
     axes.grid(which="minor", color="0.92", linewidth=0.6)
     ticks = [n for n in (1, 2, 3, 5, 10, 20) if n <= max(trace["round"][-1] for trace in traces.values())]
     axes.set_xticks(ticks, labels=[str(n) for n in ticks], minor=False)
     axes.set_xticks([], minor=True)
-    axes.legend(frameon=False)
+    figure.unnamed.append([axes])
     return figure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt.runs.plotting import style, style_axes
+from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from figures._settings import Settings
 from theory._cases import Case
@@ -21,17 +21,11 @@ CLIENTS = 6
 ENTRIES = {False: 24, True: 8}
 BEYOND = 8  # communications after the last entry has opened
 CHEAT = "FedAvg that reads gradients"
-LOOKS = {
-    "FedAvg": style("fedavg"),
-    "SCAFFOLD": style("scaffold"),
-    "Scaffnew": style("scaffnew"),
-    "FedPD": style("fedpd"),
-    "FedDyn": style("feddyn"),
-    "FedAvg, long steps": ("#E69F00", "h"),
-    "A-FedPD, half": style("a-fedpd"),
-    "linear span": ("#8C6BB1", "*"),
-    CHEAT: ("#8B0000", "d"),
-}
+METHODS = {"A-FedPD, half": "a-fedpd"}  # whose style it has
+LABELS = (
+    *("FedAvg", "SCAFFOLD", "Scaffnew", "FedPD", "FedDyn"),
+    *("FedAvg, long steps", "A-FedPD, half", "linear span", CHEAT),
+)
 LEGEND = {
     "A-FedPD, half": "A-FedPD, half of the clients",
     "linear span": "a random linear-span method",
@@ -50,30 +44,26 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw both over the communications; what no linear-span method can reach is shaded."""
-    figure = Figure(figsize=(10.0, 4.9), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = plotting.panels(1, 2, height=3.6, width=settings.width)
+    looks = plotting.styles(LABELS, METHODS)
     d, end = int(next(iter(traces.values())).parameters["entries"]), 0
     for place, (name, trace) in enumerate(traces.items()):
-        colour, marker = LOOKS[name]
         end = len(trace) - 1
         every = (place % 4, 4)  # of lines that coincide, each shows its markers
         for axes, column in ((left, "entries"), (right, "squared_gradient")):
             axes.plot(
                 trace["communications"],
                 trace[column],
-                color=colour,
-                marker=marker,
-                markersize=6,
+                **looks[name]._asdict(),
                 markevery=every,
-                linewidth=1.3,
                 label=LEGEND.get(name, name),
             )
     n = np.arange(end + 1)
     left.fill_between(n, np.minimum(n, d), d, where=n <= d, color="0.92", zorder=0)
-    words = {"color": "0.35", "ha": "center", "fontsize": "small"}
-    left.text(0.54 * d, 0.84 * d, "out of reach for\nlinear-span methods", **words)
+    words = {"color": "0.35", "ha": "center", "fontsize": 7.0}
+    left.text(0.53 * d, 0.79 * d, "out of reach\nfor linear-span\nmethods", **words)
     arrow = {"arrowstyle": "-", "color": "0.6", "shrinkB": 6}
-    left.annotate("one entry per communication", (0.3 * d, 0.3 * d), (0.75 * d, 0.2 * d), arrowprops=arrow, **words)
+    left.annotate("one entry per\ncommunication", (0.3 * d, 0.3 * d), (0.95 * d, 0.2 * d), arrowprops=arrow, **words)
     left.set_ylabel("entries of the model that are not zero")
     left.set_ylim(0, 1.06 * d)
     right.set_yscale("log")
@@ -84,10 +74,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     right.set_ylabel(r"$|\nabla E|^2 / \epsilon$ of the server's model")
     for axes in (left, right):
         _finish(axes, end)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.unnamed.append([left, right])
     title = f"Zero chain of {d} entries, {CLIENTS} clients, {STEPS} local gradient steps per communication"
-    figure.suptitle(title, fontsize="medium")
+    plotting.titled(figure, title)
     return figure
 
 
@@ -119,7 +108,7 @@ def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
 
 
 def _races(d: int) -> Iterator[tuple[str, Case]]:
-    chosen = {race.name: race for race in races(CLIENTS, d) if race.name in LOOKS}
+    chosen = {race.name: race for race in races(CLIENTS, d) if race.name in LABELS}
     yield from chosen.items()
     fair = chosen["FedAvg"]
     yield CHEAT, fair.but(algorithm=CentralisedFedAvg(solver=fair.algorithm.solver, stop=fair.algorithm.stop))
@@ -148,4 +137,3 @@ def _first(there: np.ndarray) -> str:
 def _finish(axes: Axes, end: int) -> None:
     axes.set_xlim(0, end)
     axes.set_xlabel("communication rounds")
-    style_axes(axes)

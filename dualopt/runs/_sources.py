@@ -1,7 +1,7 @@
 """Which code results depend on, as a hash: results that are stored are not those of other code.
 
 The rule is simple and on the safe side. It covers every byte of every ``.py`` file of ``dualopt``, but for what only
-reads options, writes and draws: ``app/`` and ``runs/plotting.py``. Results of figures depend on ``theory`` and
+reads options, writes and draws: ``app/`` and ``runs/plotting/``. Results of figures depend on ``theory`` and
 ``figures`` too, but for the modules named below; and on the file of every class from elsewhere that takes part, with
 what it imports from its own folder or package (:mod:`dualopt.runs._imports`).
 """
@@ -23,7 +23,7 @@ from dualopt.runs._imports import own_files
 __all__ = ["module_sources", "sources"]
 
 LEFT_OUT = {
-    "dualopt": ("app", "runs/plotting.py", "__main__.py"),
+    "dualopt": ("app", "runs/plotting", "__main__.py"),
     "theory": ("_program.py", "_report.py", "__main__.py"),
     "figures": ("_drawing.py", "_output.py", "_panels.py", "_program.py", "_store.py", "__main__.py"),
 }

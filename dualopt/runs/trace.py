@@ -17,7 +17,7 @@ import numpy as np
 
 from dualopt.arrays._files import write_atomically
 
-__all__ = ["STATUSES", "Trace", "write_atomically"]
+__all__ = ["STATUSES", "Trace", "shortest", "write_atomically"]
 
 DAMAGED = (ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped", "contradicted")
@@ -114,7 +114,7 @@ class Trace:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.columns)
             for row in zip(*self.columns.values(), strict=True):
-                writer.writerow([_short(x) for x in row])
+                writer.writerow([shortest(x) for x in row])
 
         write_atomically(path, write)
 
@@ -172,7 +172,12 @@ class Trace:
             raise ValueError(f"path {str(path)!r} is not a trace that to_npz wrote, or it is damaged.") from error
 
 
-def _short(x: float) -> str:
+def shortest(x: float) -> str:
+    """Return a number in the fewest digits from which it is read back.
+
+    >>> shortest(3.0), shortest(0.1)
+    ('3', '0.1')
+    """
     return str(int(x)) if math.isfinite(x) and x == int(x) and abs(x) < 1e15 else repr(float(x))
 
 

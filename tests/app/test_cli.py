@@ -44,7 +44,7 @@ from dualopt.spec.discover import discover
 from tests.programs import called
 
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
-RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
+RUN_FILES = {"convergence.png", "convergence.pdf", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_run_writes_files_that_agree_with_each_other_and_with_the_library(progra
     labels = np.concatenate([y for _, y, _ in objective.client_rows()])
     assert shown(out, "training accuracy") == f"{np.mean(scores.argmax(axis=0) == labels):.2%}"
     for name in RUN_FILES:
-        assert name in shown(out, "files")
+        assert name in out  # the files take more than a line
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -227,7 +227,7 @@ def test_compare_runs_variants_on_one_problem(program):
         *("--algorithm", "dualfl", "--algorithm", "plain@dualfl:rho=0,solver=lbfgs,solver.history=4,stop=steps=3"),
     )
     assert (code, err) == (0, "")
-    names = {"compare.png", "compare.json", "dualfl.csv", "plain.csv"}
+    names = {"compare.png", "compare.pdf", "compare.csv", "compare.dat", "compare.json", "dualfl.csv", "plain.csv"}
     names |= {f"{name}.model.{end}" for name in ("dualfl", "plain") for end in ("json", "npz")}
     assert {path.name for path in Path("out").iterdir()} == names
     first, second = Trace.from_csv("out/dualfl.csv"), Trace.from_csv("out/plain.csv")
@@ -242,7 +242,51 @@ def test_compare_runs_variants_on_one_problem(program):
     }
     (row,) = (line for line in out.splitlines() if line.startswith("│ plain "))
     assert [cell.strip() for cell in row.split("│")[2:5]] == ["max_rounds", "5", f"{second.last['energy']:.8g}"]
-    assert image.imread("out/compare.png").shape[1] > 1500
+    assert image.imread("out/compare.png").shape[1] == 7.2 * 150
+
+
+def read_blocks(path):
+    """Return the blocks of a file as gnuplot reads it without options: words at spaces, two empty lines between blocks.
+
+    As ``help data`` has it: what begins with ``#`` is a comment, quotes hold text together, ``using`` counts columns.
+    """
+    blocks = Path(path).read_text().split("\n\n\n")
+    lines = [[line for line in block.splitlines() if line and not line.startswith("#")] for block in blocks]
+    return {shlex.split(first)[0]: np.array([line.split() for line in rest], dtype=float) for first, *rest in lines}
+
+
+def test_pandas_and_gnuplot_read_what_compare_writes_without_options(program):
+    algorithms = ("--algorithm", "dualfl", "--algorithm", "two words@fedsplit:step=0.1")
+    code, _, err = program("compare", *QUICK, "--certify-every", "2", *algorithms)
+    assert (code, err) == (0, "")
+    traces = {"dualfl": Trace.from_csv("out/dualfl.csv"), "two words": Trace.from_csv("out/two-words.csv")}
+    columns = list(traces["dualfl"].columns)
+    table = pytest.importorskip("pandas").read_csv("out/compare.csv")
+    assert list(table.columns) == ["run", *columns]
+    assert all(kind.kind in "if" for kind in table.dtypes[1:])
+    blocks = read_blocks("out/compare.dat")
+    comment = Path("out/compare.dat").read_text().partition("\n")[0]
+    assert comment == "# " + ", ".join(f"{n} {column}" for n, column in enumerate(columns, start=1))
+    assert list(blocks) == list(traces)
+    for label, trace in traces.items():
+        expected = np.column_stack(list(trace.columns.values()))
+        np.testing.assert_array_equal(table[table["run"] == label].iloc[:, 1:].to_numpy(float), expected)
+        np.testing.assert_array_equal(blocks[label], expected)
+
+
+def test_pictures_are_as_wide_as_asked_for(program):
+    assert program("run", *QUICK, "--width", "column")[0] == 0
+    assert image.imread("out/convergence.png").shape[1] == 3.5 * 150
+    assert json.loads(Path("out/run.json").read_text())["options"]["width"] == "column"
+    pdf = Path("out/convergence.pdf").read_bytes()
+    assert b"/Subtype /CIDFontType2" in pdf
+    assert b"Type3" not in pdf
+    assert "width must be column or page, not 'wide'." in refusal(program, "run", *QUICK, "--width", "wide")
+
+
+def test_a_label_does_not_take_the_name_of_the_table(program):
+    refused = refusal(program, "compare", *QUICK, "--algorithm", "Compare@dualfl")
+    assert "algorithm 'Compare' has no name of its own for its file" in refused
 
 
 def test_list_names_everything(program):

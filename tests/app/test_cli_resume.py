@@ -263,9 +263,9 @@ def test_a_picture_that_cannot_be_drawn_does_not_cost_the_model(program, monkeyp
     def full_disk(*_):
         raise OSError(28, "No space left on device", "out/convergence.png")
 
-    monkeypatch.setattr(plotting, "save", full_disk)
+    monkeypatch.setattr(plotting, "save_for_print", full_disk)
     assert "No space left on device" in refusal(program, *RUN)
-    assert {**contents(), "convergence.png": b"\x89PNG"} == contents("whole")
+    assert {**contents(), "convergence.png": b"\x89PNG", "convergence.pdf": b"%PDF"} == contents("whole")
     assert "No space left on device" in refusal(program, "compare", *RUN[1:], "--algorithm", "dualfl")
     assert {"compare.json", "dualfl.csv"} < set(contents())
 

@@ -47,7 +47,15 @@ def test_the_first_command_names_options_that_exist(tmp_path, capsys: pytest.Cap
     assert ended(main, *command.removesuffix("out").split(), tmp_path) == 0
     assert "converged" in capsys.readouterr().out
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {"convergence.png", "trace.csv", "trace.npz", "run.json", "model.json", "model.npz"}
+    assert written == {
+        "convergence.png",
+        "convergence.pdf",
+        "trace.csv",
+        "trace.npz",
+        "run.json",
+        "model.json",
+        "model.npz",
+    }
     trace = Trace.from_csv(tmp_path / "trace.csv")
     above = trace["certified_error"][1:] / trace["error"][1:]  # nothing is certified before the first round
     assert "It is never below the error and follows it within a factor of 7, 3 in the median." in " ".join(
@@ -195,7 +203,7 @@ def test_the_commands_run_in_turn(tmp_path, monkeypatch, capsys):
         program, arguments = (main, words[1:]) if words[0] == "dualopt" else (figures, words[3:])
         assert ended(program, *arguments) == 0, (line, capsys.readouterr())
     first, second = contents(Path("long")), contents(Path("again"))
-    files = {"convergence.png", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
+    files = {"convergence.png", "convergence.pdf", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
     assert first.keys() == second.keys() == files
     assert all(first[name] == second[name] for name in first if name != "run.json")  # which says where it is
     assert {"tune.csv", "tune.json"} == set(contents(Path("search")))

@@ -13,7 +13,7 @@ from dualopt.methods import AFedPD
 from dualopt.methods.participation import Schedule
 from dualopt.objectives import Quadratic
 from dualopt.runs import recording
-from dualopt.runs.plotting import style
+from dualopt.runs.plotting import style, styles
 from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
@@ -141,11 +141,12 @@ def test_the_caption_says_what_was_found(settings, a_fedpd, feddyn, worse, ahead
 
 def test_the_pictures_show_every_curve_in_the_style_of_its_method(settings):
     traces = afedpd_drift.compute(settings) | afedpd_residuals.compute(settings)
-    figure = afedpd_drift.draw(traces, settings)
+    figure, looks = afedpd_drift.draw(traces, settings), styles(afedpd_drift.LEGEND)
+    assert looks["feddyn"] == style("feddyn")
     assert len(figure.axes) == 4
     for axes, kind, percent in zip(figure.axes, ("convex",) * 2 + ("nonconvex",) * 2, (10, 100) * 2, strict=True):
         for line, name in zip(axes.lines, afedpd_drift.LEGEND, strict=True):
-            assert (line.get_color(), line.get_marker()) == style(name)
+            assert (line.get_color(), line.get_marker()) == looks[name][:2]
             np.testing.assert_array_equal(line.get_ydata(), traces[name_of(kind, percent, name)]["error"])
     (left, right) = afedpd_residuals.draw(traces, settings).axes
     assert [len(left.lines), len(right.lines)] == [5, 5]

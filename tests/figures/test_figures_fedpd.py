@@ -131,7 +131,7 @@ def test_the_methods_do_what_the_authors_do(label: str, objective: NonconvexPena
 
 
 def test_every_method_of_the_paper_is_there_and_quick_leaves_sgd_out() -> None:
-    assert list(METHODS) == list(LITERAL) == list(_fedpd.LOOKS)
+    assert list(METHODS) == list(LITERAL) == list(_fedpd.LABELS)
     assert set(METHODS) - set(methods(quick=True)) == {"FedPD-SGD", "FedAvg-SGD"}
 
 
@@ -201,7 +201,7 @@ def test_the_picture_has_both_axes() -> None:
     assert [np.asarray(line.get_xdata()).tolist() for line in left.lines] == [[0, 1], [0, 0, 1]]
     assert [np.asarray(line.get_xdata()).tolist() for line in right.lines] == [[0, 1], [0, 1, 2]]
     assert [axes.get_yscale() for axes in figure.axes] == ["log", "log"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(traces)
+    assert [line.get_label() for line in right.lines] == list(traces)
 
 
 def test_the_savings_solve_remark_5() -> None:

@@ -14,7 +14,7 @@ import dualopt.methods
 from dualopt import run
 from dualopt.methods import DualFL, FedDyn, FedSplit
 from dualopt.problem.build import build_problem
-from dualopt.runs.plotting import style
+from dualopt.runs.plotting import style, styles
 from dualopt.runs.trace import Trace
 from dualopt.spec.discover import discover
 from figures import compression, lower_bounds, restarts, scales, vectors, zero_chain
@@ -72,8 +72,11 @@ def test_the_table_says_when_targets_were_reached() -> None:
     ]
     (axes, empty) = vectors.draw(traces | {"q: dualfl": trace(1.0), "q: fedsplit": trace(1.0)}, Settings()).axes
     assert axes.get_title() == "p"
-    assert {text.get_text() for text in empty.texts} == {"neither within the limits"}
-    assert {text.get_text() for text in axes.texts} == {"2 / 3", "2 / -"}
+    marked = [line for line in axes.lines if line.get_marker() != "None"]
+    marks = [(float(np.asarray(line.get_xdata())[0]), line.get_markerfacecolor()) for line in marked]
+    at = [spent[0] for t in traces.values() for target in vectors.TARGETS if (spent := vectors.first(t, target))]
+    assert marks == list(zip(at, ("white", style("dualfl").color, "white"), strict=True))
+    assert not [line for line in empty.lines if line.get_marker() != "None"]  # neither within the limits
 
 
 def test_every_exact_method_is_in_it() -> None:
@@ -313,7 +316,7 @@ def test_every_panel_shows_methods_in_their_style_theorems_dashed_and_the_edge(p
                 assert words not in lines
                 continue
             trace, line = of_bounds[f"{kind}: {name}"], lines[words]
-            assert (line.get_color(), line.get_marker()) == style(name)
+            assert (line.get_color(), line.get_marker()) == style(name)[:2]
             np.testing.assert_array_equal(line.get_ydata()[:5], trace["measured"][:5])
             if name != "fedsplit":
                 promised = lines[f"{words}: theorem"]
@@ -342,7 +345,7 @@ def of_chain() -> dict[str, Trace]:
 
 
 def test_one_entry_per_communication_but_for_the_cheat(of_chain: dict[str, Trace]) -> None:
-    assert set(of_chain) == set(zero_chain.LOOKS)
+    assert set(of_chain) == set(zero_chain.LABELS)
     for name, trace in of_chain.items():
         n = trace["communications"]
         assert n.tolist() == list(range(17))
@@ -383,9 +386,10 @@ def test_the_words_are_those_of_the_traces(of_chain: dict[str, Trace]) -> None:
 
 def test_the_picture_shows_every_method_twice(of_chain: dict[str, Trace], tmp_path: Path) -> None:
     figure = zero_chain.draw(of_chain, Settings(out=tmp_path, quick=True))
+    looks = styles(zero_chain.LABELS, zero_chain.METHODS)
     for axes, column in zip(figure.axes, ("entries", "squared_gradient"), strict=True):
         for line, (name, trace) in zip(axes.lines, of_chain.items(), strict=True):
-            assert (line.get_color(), line.get_marker()) == zero_chain.LOOKS[name]
+            assert (line.get_color(), line.get_marker()) == looks[name][:2]
             np.testing.assert_array_equal(line.get_ydata(), trace[column])
     assert [axes.get_yscale() for axes in figure.axes] == ["linear", "log"]
-    assert len(figure.legends[0].get_texts()) == len(of_chain)
+    assert len({str(line.get_label()) for line in figure.axes[1].lines}) == len(of_chain)

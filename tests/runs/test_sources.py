@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[2]
 def package(tmp_path, monkeypatch):
     folder = tmp_path / "thing"
     (folder / "app/cli").mkdir(parents=True)
-    (folder / "runs").mkdir()
-    for name in ("__init__.py", "method.py", "runs/plotting.py", "app/cli/run.py"):
+    (folder / "runs/plotting").mkdir(parents=True)
+    for name in ("__init__.py", "method.py", "runs/plotting/page.py", "app/cli/run.py"):
         (folder / name).write_text("x = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(_sources.LEFT_OUT, "thing", _sources.LEFT_OUT["dualopt"])
@@ -41,7 +41,7 @@ def hashed() -> str:
 
 
 @pytest.mark.parametrize(
-    ("file", "counts"), [("method.py", True), ("runs/plotting.py", False), ("app/cli/run.py", False)]
+    ("file", "counts"), [("method.py", True), ("runs/plotting/page.py", False), ("app/cli/run.py", False)]
 )
 def test_every_byte_of_what_computes_counts(package, file, counts):
     before = hashed()

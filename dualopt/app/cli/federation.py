@@ -19,6 +19,7 @@ from dualopt.app.cli.models import save_model
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.progress import run_progress
 from dualopt.app.cli.summary import show_summary
+from dualopt.app.cli.usage import WidthOption
 from dualopt.arrays._checks import require
 from dualopt.arrays._files import write_atomically
 from dualopt.federation import Project, SiteSettings
@@ -125,6 +126,7 @@ def run(
     admin: Annotated[Path, Option(help="The folder of the administrator, made by nvflare provision.")],
     out: Annotated[Path, Option(help="Folder for the results.")] = Path("out"),
     patience: Annotated[float, Option(help="Seconds without the server, or without a first answer of a job.")] = 600.0,
+    width: WidthOption = "page",
 ) -> None:
     """Run the method at the sites to its end, whatever falls; write what dualopt run writes, the model too."""
     agreed = Project.read(project)
@@ -155,12 +157,11 @@ def run(
     model, reason = save_model(out, "", lambda: model_of(agreed, trace))
     trace.to_csv(out / "trace.csv")
     output.write_json(out / "run.json", _record(agreed, outcome, trace))
-    title = f"{agreed.algorithm} at {', '.join(agreed.sites)}"
-    plotting.save(
-        plotting.single_run(trace, x="communications", title=output.shortened(title)), out / "convergence.png"
-    )
+    title = f"{plotting.proper_name(agreed.algorithm)} at {', '.join(agreed.sites)}"
+    figure = plotting.single_run(trace, x="communications", title=output.shortened(title), width=width)
+    pictures = plotting.save_for_print(figure, out / "convergence")
     lines = _results(agreed, outcome) | output.outcome(trace, None) | {"certificates": WORTH}
-    files = ["convergence.png", "trace.csv", "trace.npz", "run.json", *model]
+    files = [*pictures, "trace.csv", "trace.npz", "run.json", *model]
     if summary is not None:
         files.append(SUMMARY)
         write_atomically(out / SUMMARY, lambda file: file.write(summary))

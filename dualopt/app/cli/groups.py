@@ -101,7 +101,7 @@ GROUPS = (
         "Results",
         "docs/resuming.md",
         main=("out", "overwrite", "resume", "fresh", "plot", "summary"),
-        more=("checkpoint_every", "keep_stale", "from_record"),
+        more=("width", "checkpoint_every", "keep_stale", "from_record"),
     ),
     Group("Processes and threads", "docs/engines.md", more=("engine", "reduce", "threads")),
 )

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -54,7 +54,8 @@ REASONS = {
     "stopped": "interrupted by {signal}",
     "contradicted": "the certificate is below the error that the reference shows, so that one of both is wrong",
 }
-RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", "compare.png", "compare.json")
+COMPARE = ("compare.json", "compare.csv", "compare.dat", "compare.png", "compare.pdf")
+RESULTS = ("convergence.png", "convergence.pdf", "run.json", "trace.csv", "trace.npz", *COMPARE)
 SUMMARY = ("summary.json", "summary.csv")
 RESULTS += ("model.json", "model.npz", "tune.csv", "tune.json", *SUMMARY)
 WIDTH = 120
@@ -268,13 +269,13 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 3]}..."
 
 
-def file_names(labels: Sequence[str]) -> list[str]:
+def file_names(labels: Sequence[str], taken: Collection[str] = ()) -> list[str]:
     """Return a file name for every label, with nothing in it that a file system or a shell takes amiss.
 
     Raises
     ------
     ValueError
-        If two labels would share a name.
+        If two labels would share a name, or one has a name that is taken.
 
     Examples
     --------
@@ -288,7 +289,7 @@ def file_names(labels: Sequence[str]) -> list[str]:
             raise ValueError(
                 f"algorithm {label!r} is too long for the name of a file: write a shorter LABEL@ before it."
             )
-        if name.casefold() in found:
+        if name.casefold() in found or name.casefold() in taken:
             raise ValueError(f"algorithm {label!r} has no name of its own for its file: write LABEL@ before it.")
         found[name.casefold()] = name
     return list(found.values())

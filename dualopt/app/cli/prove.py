@@ -18,6 +18,7 @@ from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.proved_best import WORD, given, split
+from dualopt.app.cli.usage import WidthOption
 from dualopt.arrays._checks import require
 from dualopt.lab.proofs import ProvedBest, Rate, WorstCase, check_proof, checker, proved_best, worst_case
 from dualopt.lab.proofs import prove as least_rate
@@ -133,8 +134,9 @@ def prove(
     ] = None,
     method: MethodOptions,
     what: ClassOptions,
+    width: WidthOption = "page",
 ) -> None:
-    """Prove the least factor per round of a method from its own code; write prove.png and prove.json.
+    """Prove the least factor per round of a method from its own code; write prove.png, .pdf and .json.
 
     For all mu-strongly convex clients with L-smooth functions, L = kappa mu, in any dimension, in the mean over
     everything that may happen: a Lyapunov function by semidefinite programming, to the tolerance of the solver.
@@ -152,7 +154,7 @@ def prove(
     template = supported(spec, participation=what.participation, regulariser=what.regulariser is not None)
     record = {
         "command": "prove",
-        "options": output.options_record(method, what) | {"algorithm": algorithm, "param": param or []},
+        "options": output.options_record(method, what) | {"algorithm": algorithm, "param": param or [], "width": width},
         "versions": dict(versions()),
         "plug_ins": plug_ins(ProblemOptions(), [spec], *([what.compressor] if ":" in what.compressor else [])),
     }
@@ -160,16 +162,16 @@ def prove(
     title += f", {what.compressor}" if what.uploads() else ""
     output.prepare_folder(what.out)
     if what.rounds is None or (what.bounded and not what.lasting(template)):
-        code = _rates(output.make_console(), template, what, title, record, best=best)
+        code = _rates(output.make_console(), template, what, title, record, width, best=best)
     else:
         require(not best, f"mu must be positive, and kappa finite, with {WORD}")
-        code = _errors(output.make_console(), template, what, title, record)
+        code = _errors(output.make_console(), template, what, title, record, width)
     if code:
         raise Exit(code)
 
 
 def _rates(
-    console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any], *, best: bool
+    console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any], width: str, *, best: bool
 ) -> int:
     """Prove a factor for each of some condition numbers, and return the exit code."""
     kappas = _grid(what.kappa) if what.bounded else [what.kappa]
@@ -184,8 +186,8 @@ def _rates(
             found[kappa] = least_rate(chosen[kappa].algorithm if best else template, **of)
     files = "prove.json"
     if what.bounded:
-        plotting.save(picture(found, title=title), what.out / "prove.png")
-        files = "prove.png, prove.json"
+        plotting.save_for_print(picture(found, title=title, width=width), what.out / "prove")
+        files = "prove.png, prove.pdf, prove.json"
     record["rates"] = [
         {"kappa": kappa, **rate.to_json(), **({"proved_best": chosen[kappa].to_json()} if best else {})}
         for kappa, rate in found.items()
@@ -217,7 +219,7 @@ def _rates(
     return PROVED if last.proved else SLOW if (last.lower_bound or 0.0) >= 1.0 else UNKNOWN
 
 
-def _errors(console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any]) -> int:
+def _errors(console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any], width: str) -> int:
     """Print the worst cases after 1, 2, ... rounds, for a class in which there need not be a rate."""
     assert what.rounds is not None
     measure, symbol = ("distance", "E|theta - theta*|^2") if what.mu > 0 else ("value", "E(theta) - E*")
@@ -229,7 +231,7 @@ def _errors(console: Console, template: Any, what: ClassOptions, title: str, rec
     record["start"], record["measure"] = start, measure
     record["worst_cases"] = [{"rounds": n, "value": _finite(w.value), "claimed": w.claimed} for n, w in found.items()]
     output.write_json(what.out / "prove.json", record)
-    plotting.save(picture_of_errors(found, title=title, symbol=symbol), what.out / "prove.png")
+    plotting.save_for_print(picture_of_errors(found, title=title, symbol=symbol, width=width), what.out / "prove")
     rows = [
         {
             "rounds": str(n),
@@ -240,7 +242,7 @@ def _errors(console: Console, template: Any, what: ClassOptions, title: str, rec
     ]
     output.show_table(console, f"dualopt prove: {title}; {symbol} over the size of the start", rows)
     only = " It is at most 1: in other units the rule is another one." if what.lasting(template) else ""
-    _say(console, [f"The size of the start is {words}.{only}", f"{what.out}: prove.png, prove.json"])
+    _say(console, [f"The size of the start is {words}.{only}", f"{what.out}: prove.png, prove.pdf, prove.json"])
     return PROVED if math.isfinite(found[what.rounds].value) else SLOW
 
 
@@ -291,12 +293,11 @@ def _row(kappa: float, rate: Rate) -> dict[str, str]:
     }
 
 
-def picture(rates: dict[float, Rate], *, title: str) -> Figure:
+@plotting.styled()
+def picture(rates: dict[float, Rate], *, title: str, width: str) -> Figure:
     """Draw the rounds that a tenth of the mean square takes against kappa: proved, promised, and on some clients."""
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    figure.suptitle(title.replace("$", r"\$"), fontsize="medium")
-    axes = figure.subplots()
-    plotting.style_axes(axes)
+    figure, ((axes,),) = plotting.panels(height=4.0, width=width)
+    plotting.titled(figure, title.replace("$", r"\$"))
     curves: dict[str, dict[float, Any]] = {
         "theorem": {k: r.claimed for k, r in rates.items()},
         "proved": {k: r.factor for k, r in rates.items() if r.proved},
@@ -319,17 +320,15 @@ def picture(rates: dict[float, Rate], *, title: str) -> Figure:
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(r"$\kappa = L/\mu$")
     axes.set_ylabel("rounds to a tenth of the mean square")
-    if axes.lines:
-        axes.legend(frameon=False)
+    figure.unnamed.append([axes])
     return figure
 
 
-def picture_of_errors(found: dict[int, WorstCase], *, title: str, symbol: str) -> Figure:
+@plotting.styled()
+def picture_of_errors(found: dict[int, WorstCase], *, title: str, symbol: str, width: str) -> Figure:
     """Draw worst cases against rounds, with what a theorem allows."""
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    figure.suptitle(title.replace("$", r"\$"), fontsize="medium")
-    axes = figure.subplots()
-    plotting.style_axes(axes)
+    figure, ((axes,),) = plotting.panels(height=4.0, width=width)
+    plotting.titled(figure, title.replace("$", r"\$"))
     curves = {
         "theorem": {n: w.claimed for n, w in found.items() if w.claimed is not None and math.isfinite(w.claimed)},
         "worst case": {n: w.value for n, w in found.items() if math.isfinite(w.value)},
@@ -342,6 +341,5 @@ def picture_of_errors(found: dict[int, WorstCase], *, title: str, symbol: str) -
     axes.set_yscale("log")
     axes.set_xlabel("rounds")
     axes.set_ylabel(f"{symbol}, over the size of the start")
-    if axes.lines:
-        axes.legend(frameon=False)
+    figure.unnamed.append([axes])
     return figure

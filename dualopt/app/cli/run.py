@@ -14,13 +14,17 @@ from dualopt.app.cli.models import model_files, model_record, save_model
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.prepared import PreparedRuns, in_picture, prepared_runs
 from dualopt.app.cli.resume import KeepOptions, Results
+from dualopt.app.cli.usage import WidthOption
 from dualopt.arrays._checks import require
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
+from dualopt.runs.tables import write_blocks, write_rows
 from dualopt.spec import Spec
 from dualopt.spec.discover import unknown_name
 
 __all__ = ["compare", "run"]
+
+PICTURES = ("convergence.png", "convergence.pdf")
 
 
 @option_groups
@@ -53,13 +57,15 @@ def run(
     method: MethodOptions,
     preparation: PreparationOptions,
     loop: LoopOptions,
+    width: WidthOption = "page",
     keep: KeepOptions,
     engine: EngineOptions,
 ) -> None:
-    """Run one method; write convergence.png, trace.csv, trace.npz, run.json, and the model: model.json, model.npz."""
+    """Run one method; write convergence.png and .pdf, trace.csv, trace.npz, run.json, model.json and model.npz."""
     spec = method.given_to(proved_best.given(Spec.parse(algorithm, "algorithm"), param or []))
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
-    files = ["trace.npz", "trace.csv", "run.json", "convergence.png", *model_files()]
+    options |= {"width": width}
+    files = ["trace.npz", "trace.csv", "run.json", *PICTURES, *model_files()]
     if summary:
         options, files = options | {"summary": True}, [*files, *output.SUMMARY]
     results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
@@ -68,14 +74,14 @@ def run(
         if place.first(lambda: _is_done(results)):
             return
         with prepared_runs(problem, preparation, loop, {algorithm: spec}, results, place) as runs:
-            exit_code = 0 if runs is None else _run(runs, results, algorithm, summary)
+            exit_code = 0 if runs is None else _run(runs, results, algorithm, summary, width)
     if exit_code:
         raise Exit(exit_code)
 
 
-def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool) -> int:
+def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool, width: str) -> int:
     """Run the method, write and show the results, and return the exit code."""
-    trace_npz, trace_csv, record_json, picture, *_ = results.files
+    trace_npz, trace_csv, record_json, *_ = results.files
     page: Any = None
     if summary:
         import dualopt.app.cli.summary as page  # few ask for it
@@ -92,11 +98,13 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool) ->
         if page is not None:
             found = page.summary_of(runs.problem, trace, intercept=runs.intercept)
             page.write_summary(found, out)
-        files = [trace_npz, trace_csv, record_json, picture, *model, *(() if found is None else output.SUMMARY)]
+        files = [trace_npz, trace_csv, record_json, *PICTURES, *model, *(() if found is None else output.SUMMARY)]
         output.write_json(out / record_json, runs.record(results, ending, files) | result.record())
         ending.close(archive)
-    title = f"{algorithm} on {runs.problem_title()}"
-    plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
+    title = f"{plotting.proper_name(algorithm)} on {runs.problem_title()}"
+    plotting.save_for_print(
+        plotting.single_run(trace, x="communications", title=title, width=width), out / "convergence"
+    )
     lines = runs.described() | output.parameters_in_words(result.algorithm)
     clients = runs.clients[result.label]
     lines["theory"] = result.algorithm.guarantee(clients, runs.participation, runs.compressor)
@@ -126,32 +134,44 @@ def compare(
     method: MethodOptions,
     preparation: PreparationOptions,
     loop: LoopOptions,
+    width: WidthOption = "page",
     keep: KeepOptions,
     engine: EngineOptions,
 ) -> None:
-    """Run several methods on one problem; write compare.png, compare.json, and a CSV file and a model for each."""
+    """Run several methods on one problem; write compare.png and .pdf, and a CSV file and a model for each.
+
+    compare.csv has all rows for pandas, compare.dat has them for gnuplot, compare.json has every option and result.
+    """
     require(algorithm, "algorithm must be given: --algorithm NAME, once for each method")
     labelled = [_labelled(text) for text in algorithm or []]
     names = dict(
-        zip((label for label, _ in labelled), output.file_names([label for label, _ in labelled]), strict=True)
+        zip(
+            (label for label, _ in labelled),
+            output.file_names([label for label, _ in labelled], {"compare"}),
+            strict=True,
+        )
     )
     specs = {label: method.given_to(spec) for label, spec in labelled}
-    options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "plot": plot}
+    options = output.options_record(problem, method, preparation, loop) | {
+        "algorithm": algorithm,
+        "plot": plot,
+        "width": width,
+    }
     if plot is not None and plot not in (columns := _columns(loop)):
         raise unknown_name("plot", plot, columns)
     files = [file for name in names.values() for file in (f"{name}.csv", *model_files(name))]
-    files += ["compare.json", "compare.png"]
+    files += output.COMPARE
     results = Results(command="compare", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
     with placed(engine, problem, method, preparation, loop, algorithm=algorithm) as place:
         if place.first(lambda: _is_done(results)):
             return
         with prepared_runs(problem, preparation, loop, specs, results, place) as runs:
-            exit_code = 0 if runs is None else _compare(runs, results, names, plot)
+            exit_code = 0 if runs is None else _compare(runs, results, names, plot, width)
     if exit_code:
         raise Exit(exit_code)
 
 
-def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot: str | None) -> int:
+def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot: str | None, width: str) -> int:
     """Run the methods, write and show the results, and return the exit code."""
     out = place.folder
     with place.opened(runs.problem, runs.parts()) as archive:
@@ -163,17 +183,21 @@ def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot:
             trace.to_csv(out / f"{name}.csv")
             model, reason = save_model(out, name, partial(runs.problem.model, trace, record))
             files, reasons = [*files, f"{name}.csv", *model], reasons | reason
-        files += ["compare.json", "compare.png"]
+        files += output.COMPARE
         recorded = {result.label: result.record() for result in results}
         output.write_json(out / "compare.json", runs.record(place, ending, files) | {"runs": recorded})
+        traces = {result.label: result.trace for result in results}
+        write_rows(traces, out / "compare.csv")
+        write_blocks(traces, out / "compare.dat")
         ending.close(archive)
     figure = plotting.convergence(
         {in_picture(result.label): result.trace for result in results},
         x=("communications", "gradients", "bits_up"),
         y=plot or runs.quality_column([result.trace for result in results]),
         title=runs.problem_title(),
+        width=width,
     )
-    plotting.save(figure, out / "compare.png")
+    plotting.save_for_print(figure, out / "compare")
     lines = runs.described() | reasons | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(runs.console, "dualopt compare", lines)
     rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]

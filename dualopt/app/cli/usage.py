@@ -10,7 +10,16 @@ from typing import Annotated, Any, get_args, get_origin
 from typer import BadParameter, Exit, Option
 from typer.core import TyperCommand
 
-__all__ = ["OneSentence", "Version", "about", "kind_of", "long_name", "sentence", "show_version"]
+__all__ = [
+    "OneSentence",
+    "Version",
+    "WidthOption",
+    "about",
+    "kind_of",
+    "long_name",
+    "sentence",
+    "show_version",
+]
 
 NUMBERS = {"int": "a whole number", "float": "a number"}
 
@@ -29,6 +38,18 @@ def show_version(wanted: bool) -> None:
 
 
 Version = Annotated[bool, Option("--version", callback=show_version, is_eager=True, help="Show the version and stop.")]
+
+
+def _known_width(width: str) -> str:
+    from dualopt.runs.plotting import check_width
+
+    check_width(width)
+    return width
+
+
+WidthOption = Annotated[
+    str, Option(callback=_known_width, help="Of pictures: column, 3.5 inches, or page, 7.2, as journals have them.")
+]
 
 
 def about(version: Version = False) -> None:

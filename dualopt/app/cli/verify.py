@@ -12,6 +12,7 @@ from typer import Exit, Option
 from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
+from dualopt.app.cli.usage import WidthOption
 from dualopt.engine.rounds import resolve
 from dualopt.lab.claims import Inequality, check
 from dualopt.lab.rates import Factor, Order
@@ -80,8 +81,9 @@ def verify(
     ] = None,
     method: MethodOptions,
     test: ClaimOptions,
+    width: WidthOption = "page",
 ) -> None:
-    """Test a claimed rate on hard instances, or a claim on its own cases; write verify.png and verify.json.
+    """Test a claimed rate on hard instances, or a claim on its own cases; write verify.png, .pdf and .json.
 
     Exit code 0: not contradicted; 1: contradicted; 3: no instance could tell. The rate is that of |theta - theta*|^2,
     and of E - E* where E is not strongly convex. With --claim: 0 where every verdict is the expected one, else 1.
@@ -111,10 +113,11 @@ def verify(
             progress=status.update,
         )
     title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
-    plotting.save(picture(report, title=title), test.out / "verify.png")
+    plotting.save_for_print(picture(report, title=title, width=width), test.out / "verify")
     record = {
         "command": "verify",
-        "options": output.options_record(method, test) | {"algorithm": algorithm, "rate": rate, "param": param or []},
+        "options": output.options_record(method, test)
+        | {"algorithm": algorithm, "rate": rate, "param": param or [], "width": width},
         "versions": dict(versions()),
         "plug_ins": plug_ins(ProblemOptions(), [spec]),
         "verdict": report.verdict,
@@ -181,7 +184,7 @@ def _show(console: Console, report: Report, title: str, out: Path) -> None:
         lines.append(f"On the chains the rounds per digit grow like kappa^{value:.2f} [{low:.2f}, {high:.2f}].")
     against = [finding.instance.name for finding in report.findings if finding.verdict == CONTRADICTED]
     lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + _meaning(report)}")
-    lines.append(f"{out}: verify.png, verify.json")
+    lines.append(f"{out}: verify.png, verify.pdf, verify.json")
     for line in lines:
         output.say(console, line)
 

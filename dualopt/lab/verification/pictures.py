@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dualopt.lab.rates import Factor
 from dualopt.lab.verification.verdict import ROUNDING, Finding, Report
-from dualopt.runs.plotting import COLOURS, Axes, Figure, style_axes
+from dualopt.runs import plotting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["picture"]
 
-COLUMNS = 4
+COLUMNS = 3
+LEAST = 2.0  # inches that a panel takes
 MEASURES = {"distance": r"$|\theta^n - \theta^*|^2$", "energy": r"$E(\theta^n) - E^*$"}
 
 
-def picture(report: Report, *, title: str) -> Figure:
+@plotting.styled()
+def picture(report: Report, *, title: str, width: str = "page") -> Figure:
     """Draw one panel for each instance that was run.
 
     The claimed rate starts at the error of the first tenth of the rounds, from which on rates are estimated; the fitted
@@ -35,15 +42,14 @@ def picture(report: Report, *, title: str) -> Figure:
     run = [finding for finding in report.findings if len(finding.errors)]
     columns = max(1, min(COLUMNS, len(run)))
     rows = max(1, math.ceil(len(run) / columns))
-    figure = Figure(figsize=(3.4 * columns, 3.0 * rows + 0.4), layout="constrained")
-    figure.suptitle(title.replace("$", r"\$"), fontsize="medium")
-    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    for axes, finding in zip(panels, run, strict=False):
+    figure, grid = plotting.panels(rows, columns, height=2.1, width=width, least=LEAST)
+    plotting.titled(figure, title.replace("$", r"\$"))
+    for axes, finding in zip(grid.flat, run, strict=False):
         _panel(axes, finding)
-    for axes in panels[len(run) :]:
+    for axes in grid.flat[len(run) :]:
         axes.set_visible(False)
     if run:
-        panels[0].legend(frameon=False, fontsize="small")
+        figure.unnamed.append(list(grid.flat[: len(run)]))
     return figure
 
 
@@ -53,24 +59,22 @@ def _panel(axes: Axes, finding: Finding) -> None:
     n = np.arange(len(errors))
     floor = ROUNDING * errors[0]
     drawn = np.logical_and.accumulate((errors > floor) & np.isfinite(errors)) & ((n > 0) | linear)
-    style_axes(axes)
     axes.set_yscale("log")
     if not linear:
         axes.set_xscale("log")
-    axes.plot(n[drawn], errors[drawn], color=COLOURS[5], linewidth=1.6, label="error")
+    axes.plot(n[drawn], errors[drawn], color=plotting.COLOURS[0], label="error")
     last = int(n[drawn][-1]) if drawn.any() else 0
     start = max(last // 10, 1)
     if last > start:
         k = n[start : last + 1]
         claimed = errors[start] * np.exp(logs[k] - logs[start])
         shown = claimed > floor
-        axes.plot(k[shown], claimed[shown], "--", color="0.3", linewidth=1.2, label="claimed rate")
+        axes.plot(k[shown], claimed[shown], "--", color="0.3", label="claimed rate")
         if finding.estimate is not None:
             value, is_factor = finding.estimate.value, isinstance(finding.estimate, Factor)
             slope, along = (math.log(value), k) if is_factor else (-value, np.log(k))
             fitted = np.exp(np.mean(np.log(errors[k])) + slope * (along - along.mean()))
-            axes.plot(k, fitted, ":", color=COLOURS[4], linewidth=1.8, label="fitted rate")
-    axes.set_title(f"{finding.instance.name}: {finding.verdict}", fontsize="small")
-    axes.set_xlabel("round", fontsize="small")
-    axes.set_ylabel(MEASURES[finding.instance.measure], fontsize="small")
-    axes.tick_params(labelsize="small")
+            axes.plot(k, fitted, ":", color=plotting.COLOURS[3], linewidth=1.8, label="fitted rate")
+    axes.set_title(plotting.wrapped(f"{finding.instance.name}: {finding.verdict}", LEAST))
+    axes.set_xlabel("round")
+    axes.set_ylabel(MEASURES[finding.instance.measure])
