@@ -79,7 +79,9 @@ def load(
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
         "dense"), ``first_index`` (0 or 1, found in the file by default) and ``max_bytes`` (the largest dense matrix to
         make, half of the free memory by default) of LIBSVM files; ``label``, ``client`` and ``sample_weight``, columns
-        of a table; those of synthetic data are listed by `available`.
+        of a table, and ``missing`` ("refuse", "mean", "median") and ``categories`` ("refuse", "indicators", or
+        ``"sex=f,m; stage=1,2"``), what becomes of its gaps and words; those of synthetic data are listed by
+        `available`.
 
     Returns
     -------
@@ -145,7 +147,7 @@ def open_source(
 def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> tuple[Any, Scaling]:
     """Return the features of some rows, converted and scaled as in the whole data set, and the scaling.
 
-    Every row must be in the part of one of the processes where the scaling is one of all rows: "max" or "standard".
+    Every row must be in the part of one of the processes where the scaling is one of all rows.
     """
     with part.peers.together():
         X = source.read(part.rows)
@@ -200,6 +202,7 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
         feature_names=raw.feature_names,
         sample_weight=raw.sample_weight,
         reading=raw.reading,
+        columns=raw.columns,
         scaling=fitted,
     )
 

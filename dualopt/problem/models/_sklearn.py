@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.problem.data._scaling import SHIFTS
+
 __all__ = ["pipeline"]
 
 
@@ -17,8 +19,10 @@ def pipeline(model: Any) -> Any:
         made = import_module("sklearn.pipeline").Pipeline
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError('to_sklearn needs scikit-learn: pip install "dualopt[app]".') from error
+    if model.schema.columns is not None:
+        raise ValueError("to_sklearn needs a model of numbers without gaps, not one that makes features of a table.")
     layers = model.layers
-    if model.schema.scaling.how == "standard":  # a constant column is 0 in every row, which no scaler makes it
+    if model.schema.scaling.how in SHIFTS:  # a constant column is 0 in every row, which no scaler makes it
         first, b = layers[0]
         layers = ((np.where(model.schema.scaling.factor > 0, first, 0.0).astype(first.dtype), b), *layers[1:])
     last = _network(model, layers) if len(layers) > 1 else _linear(model, *layers[0])
