@@ -24,7 +24,7 @@ from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data.scaling import Part
 from dualopt.spec.plugins import entry_points, find, is_spelled
 
-__all__ = ["available", "load", "open_source", "read_rows"]
+__all__ = ["available", "converted", "load", "open_source", "read_rows"]
 
 _COMMON = ("data_home", "dtype", "seed")
 
@@ -152,7 +152,7 @@ def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> tup
     with part.peers.together():
         X = source.read(part.rows)
         check_features(X, part.rows)
-        X = _converted(X, dtype)
+        X = converted(X, dtype)
     with part.peers.together():
         fitted = scaling.fit_in_place(X, source.scale if scale == "auto" else scale, part)
         check_features(X, part.rows)
@@ -190,7 +190,7 @@ def _arguments(
 def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     """Convert and scale features with at most one copy of the matrix."""
     check_features(raw.X)
-    X = _converted(raw.X, dtype)
+    X = converted(raw.X, dtype)
     fitted = scaling.fit_in_place(X, raw.scale if scale == "auto" else scale)
     return Dataset(
         X=X,
@@ -207,7 +207,8 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     )
 
 
-def _converted(X: Any, dtype: str) -> Any:
+def converted(X: Any, dtype: str) -> Any:
+    """Return features in a floating-point type, as rows beside each other that may be overwritten."""
     with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which is refused later
         return X.astype(dtype) if is_sparse(X) else np.require(X, dtype=dtype, requirements=["C", "W"])
 

@@ -13,9 +13,9 @@ from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
 from dualopt.problem.inputs import as_row_weights, by_owner, label_values, without_column
 from dualopt.problem.inputs._frames import as_frame, as_matrix
-from dualopt.problem.preprocessing import Columns, TableOptions, fitted_columns
+from dualopt.problem.preprocessing import Columns, Table, TableOptions, fitted_columns
 
-__all__ = ["check_names", "codes_of", "is_table_file", "load", "source"]
+__all__ = ["check_names", "codes_of", "is_table_file", "load", "read_columns", "source"]
 
 PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
 
@@ -69,6 +69,30 @@ def load(
         reading={"label": label, "client": client, "sample_weight": sample_weight},
         **columns,
     )
+
+
+def read_columns(path: Path, options: TableOptions, *, label: str | None = None) -> tuple[Table, np.ndarray]:
+    """Return the columns of a table that are features, as they are, and the labels.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : TableOptions
+        What is refused.
+    label : str
+        The column of labels.
+
+    Raises
+    ------
+    ValueError
+        As by `load`.
+    """
+    table = read_table(path, None)
+    check_names(path, table.column_names)
+    _require_label(table.column_names, label)
+    rest, columns = _columns(table, label, None, None, is_parquet(path))
+    return options.table(as_frame(rest, "X")), columns["y"]
 
 
 def source(

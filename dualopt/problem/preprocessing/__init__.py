@@ -7,6 +7,7 @@ that the numbers in the end do not depend on who had which rows: they are those 
 """
 
 from dualopt.problem.preprocessing._columns import (
+    INDICATORS,
     MISSING,
     REFUSE,
     Columns,
@@ -16,15 +17,17 @@ from dualopt.problem.preprocessing._columns import (
     plan_of_columns,
     united,
 )
-from dualopt.problem.preprocessing._plans import Found, answered, plan_of_numbers
-from dualopt.problem.preprocessing._questions import Numbers, Question, asked_of_peers, combined
+from dualopt.problem.preprocessing._plans import Found, Plan, answered, plan_of_numbers
+from dualopt.problem.preprocessing._questions import Numbers, Question, asked_of_peers, combined, require_sound
 
 __all__ = [
+    "INDICATORS",
     "MISSING",
     "REFUSE",
     "Columns",
     "Found",
     "Numbers",
+    "Plan",
     "Question",
     "Table",
     "TableOptions",
@@ -34,5 +37,6 @@ __all__ = [
     "fitted_columns",
     "plan_of_columns",
     "plan_of_numbers",
+    "require_sound",
     "united",
 ]
