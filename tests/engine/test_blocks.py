@@ -160,7 +160,7 @@ def test_sums_that_depend_on_the_rows_of_a_process_are_noticed(tmp_path, monkeyp
     """The mutant: every process adds up its own rows with rounding, and then the sums are added."""
 
     def rounded(pieces, columns):
-        return sum(x.sum(axis=0) for x in pieces)[None, :]
+        return np.sum([x.sum(axis=0) for x in pieces], axis=0)[None, :]
 
     monkeypatch.setattr(_questions, "expansion", rounded)
     with pytest.raises(AssertionError):

@@ -44,7 +44,8 @@ class Schema:
     reading : mapping
         Options with which files are read so that their columns mean the same, such as the name of the label column.
     columns : Columns, optional
-        How the columns of a table become features, where words or gaps are not refused: rows are then tables.
+        How the columns of a table become features, where words or gaps are not refused. Rows that are no table are
+        these features.
 
     Examples
     --------
@@ -89,8 +90,6 @@ class Schema:
         if frame is not None and is_table(frame) and self.feature_names is not None:
             frame = frame[:, self.places(column_names(frame), what)]
             X = frame_features(frame) if self.columns is None else self.columns.matrix(self.columns.table(frame))
-        elif self.columns is not None:
-            raise ValueError(f"{what} must be a table with the columns of the model, of which features are made.")
         else:
             X, _ = as_features(X)
         require_entries(X)

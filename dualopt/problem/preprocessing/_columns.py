@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -286,7 +285,7 @@ def _column(series: Any, name: str, *, gaps: bool, words: bool, all_words: bool)
         return _finite(values, missing, what)
     present = values[~missing]
     if present.size and words and all(kind_of(x) == "words" for x in present):
-        return np.where(missing, None, values)
+        return object_array([None if gone else x for x, gone in zip(values.tolist(), missing, strict=True)])
     for row, value in enumerate(values.tolist()):
         if kind_of(value) == "words":
             raise ValueError(_no_number(what, row, value, words))
@@ -323,7 +322,7 @@ def _word(value: Any) -> str:
     >>> _word(2.0), _word(0.5), _word("a"), _word(True)
     ('2', '0.5', 'a', 'True')
     """
-    whole = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value) and value % 1 == 0
+    whole = kind_of(value) == "numbers" and not isinstance(value, bool) and math.isfinite(value) and value % 1 == 0
     return str(int(value)) if whole else str(value)
 
 
