@@ -93,7 +93,12 @@ class Answering:
                 raise RefusedError("rows are prepared before the first round", code="order")
             return [site.preparing.answer(request) for request in preparing]
         if self._host is None:
-            self._host = self._made_host(site)
+            try:
+                self._host = self._made_host(site)
+            except BaseException:  # the data are given up by now: the next request reads them anew
+                self._held.close()
+                self._opened_site = None
+                raise
         require_agreed_requests(site.project, site.project.sites.index(self._site), requests)
         site.questions.require_few(requests)
         return self._host.answer(requests)

@@ -186,6 +186,7 @@ class SitePreparing:
         self._answers: list[protocol.Summary] = []
         self._features: Numbers | None = None
         self._preparing = Preparing.from_text(project, file.read_text()) if file.exists() else Preparing(project)
+        self._kept = len(self._preparing.totals)  # in the file
 
     @property
     def found(self) -> Prepared | None:
@@ -230,8 +231,9 @@ class SitePreparing:
             if request.step > len(known.totals):
                 self._require_own(known.asked[-1], total)
                 known.tell(total)
-                write_atomically(self._file, lambda file: file.write(known.to_text()))
-                return
+        if self._kept < len(known.totals):
+            write_atomically(self._file, lambda file: file.write(known.to_text()))
+            self._kept = len(known.totals)
         before = known.totals[request.step - 1]
         same = np.array_equal(before, total) if isinstance(before, np.ndarray) else before == total
         if not same:

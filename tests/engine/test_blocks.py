@@ -189,6 +189,18 @@ def test_scalings_are_those_of_one_process(columns, dtype, how, monkeypatch):
     assert same(together, expected)
 
 
+def test_a_number_that_is_too_large_in_one_process_ends_all():
+    X = np.where(np.arange(6)[:, None] == 5, 1e305, np.ones((6, 2)))
+
+    def scaled(peers):
+        rows = np.arange(6)[peers.rank :: 2]
+        with pytest.raises(ValueError, match="numbers of at most 2\\^1000"), peers.together():
+            scaling.scale_in_place(X[rows], "standard", scaling.Part(rows, peers))
+        return True
+
+    assert on_each(2, scaled) == [True, True]
+
+
 def test_one_damaged_row_ends_all_processes(tmp_path):
     """The sentence names the row of the data set, in every process."""
     np.savez(tmp_path / "bad.npz", X=np.where(np.arange(40)[:, None] == 33, np.nan, 1.0), y=np.arange(40) % 2)

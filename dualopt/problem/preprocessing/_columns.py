@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,8 +126,8 @@ class Table:
 
     def counts(self) -> list[int]:
         """Return how many rows have a category, for each one in each column of words."""
-        each = (column[~_gaps(column)].tolist() for column in self.columns if column.dtype.kind == "O")
-        return [column.count(word) for column in each for word in {*column}]
+        words = (column[~_gaps(column)].tolist() for column in self.columns if column.dtype.kind == "O")
+        return [count for column in words for count in Counter(column).values()]
 
     @cached_property
     def numbers(self) -> Numbers:

@@ -185,7 +185,8 @@ def asked_of_peers(rows: Any, peers: Communicator) -> Callable[[Question], np.nd
     """
 
     def ask(question: Question) -> np.ndarray:
-        own = rows.answer(question)
+        with peers.together():  # numbers may be too large in one of them
+            own = rows.answer(question)
         if peers.size == 1:
             return combined(question, [own])
         answers = peers.collected(own)
@@ -214,5 +215,6 @@ def require_sound(question: Question, found: np.ndarray, columns: int) -> None:
     require((sizes <= LARGEST * 2.0**20).all(), f"its answer to {kind} is too large")
     if kind in ("count", "below", "exponent"):
         require((found % 1 == 0).all(), f"its answer to {kind} must be whole numbers")
+    require(kind != "exponent" or (found < 1024).all(), "its answer to exponent is too large")
     if kind in ("count", "below", "squares", "size"):
         require((found.sum(axis=0) >= 0).all(), f"its answer to {kind} must not be negative")
