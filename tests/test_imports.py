@@ -44,6 +44,7 @@ HOST_MODULES = {
     "lab",
     "problem/inputs",  # data as people have them, before they are arrays of any library
     "problem/data",
+    "problem/preprocessing",
     "problem/models",  # files, and rows that come later
     "app/estimators",  # for scikit-learn, whose arrays are NumPy's
     "federation",  # reads the data of a site, which are files

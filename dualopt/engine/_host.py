@@ -155,6 +155,9 @@ class Host:
 
     # --- requests, one method each ------------------------------------------------------------------------------
 
+    def _prepare(self, request: protocol.Prepare) -> protocol.Summary:
+        raise RefusedError("it has clients, whose rows are prepared", code="asked")
+
     def _describe(self, request: protocol.Describe) -> protocol.ClientInfo:
         return client_info(self.objective, self.clients, self.project)
 

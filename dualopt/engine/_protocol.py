@@ -41,12 +41,14 @@ __all__ = [
     "Initial",
     "Model",
     "PartialSums",
+    "Prepare",
     "Propose",
     "Restore",
     "Start",
     "Started",
     "States",
     "StatesFound",
+    "Summary",
     "Uploaded",
     "Value",
     "Valued",
@@ -88,6 +90,27 @@ KIND = (
     *("free_intercept", "shift_invariant", "nonnegative", "kink_at_label"),
 )
 """What says of which kind the objective of a client is: the same for all clients."""
+
+
+class Prepare(NamedTuple):
+    """Ask for a summary of a site's rows, from which features are prepared before the first round.
+
+    The questions follow from the project and from what all sites have answered before (`dualopt.federation.preparing`),
+    so that they need not be sent: only what the latest answers come to. Answered by `Summary`.
+    """
+
+    project: str  # fingerprint of the project
+    step: int  # how many questions have been answered
+    numbers: Array | None  # what the answers to the latest come to, (K, d)
+    words: str  # or that to a question of categories, in JSON; "" else
+
+
+class Summary(NamedTuple):
+    """What the rows of a site answer to the question that comes next; nothing when there is none any more."""
+
+    step: int
+    numbers: Array | None  # (K, d)
+    words: str
 
 
 class Align(NamedTuple):
@@ -283,6 +306,7 @@ class Failed(NamedTuple):
 
 
 ANSWERS = {
+    Prepare: (Summary,),
     Describe: (ClientInfo,),
     Align: (Aligned,),
     Initial: (Model,),

@@ -15,6 +15,7 @@ from dualopt.arrays._checks import require
 from dualopt.engine import Host, RefusedError
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.secure_sums import _messages as sums
+from dualopt.federation.preparing import Prepared
 from dualopt.federation.project import Project
 from dualopt.federation.settings import example_of
 from dualopt.methods.compressors._uplink import or_none
@@ -26,23 +27,25 @@ from dualopt.spec import Spec
 __all__ = ["require_agreed_client_info", "require_agreed_requests"]
 
 
-def require_agreed_client_info(project: Project, found: Sequence[protocol.ClientInfo]) -> None:
+def require_agreed_client_info(
+    project: Project, found: Sequence[protocol.ClientInfo], prepared: Prepared | None = None
+) -> None:
     """Refuse a site whose constants are not those that any data would have.
 
     ``mu_j`` and its rounding, on which certificates rest, do not depend on data. ``L_j`` and, where the project gives
-    none, the number of rows do: these are believed.
+    none, the number of rows do: these are believed. How rows are ``prepared`` says how many features there are.
 
     Raises
     ------
     ValueError
         If something is not as the project has it; the sentence names it, and the site.
     """
-    (expected,) = Host(example_of(project), 0).answer([protocol.Describe()])
+    (expected,) = Host(example_of(project, prepared=prepared), 0).answer([protocol.Describe()])
     for number, (site, info) in enumerate(zip(project.sites, found, strict=True)):
         _require_like(expected, info, site)
         of, rows = f"of site {site} must be", info.sizes
         require(info.clients == (number,), f"clients {of} its place among the sites, {number}", info.clients)
-        weights = example_of(project, number).weights
+        weights = example_of(project, number, prepared).weights
         if project.client_weights == "rows":
             weights = None if rows is None else tuple(map(float, rows))
             if project.class_weight is not None:  # the sum of what rows count, which follows from labels

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dualopt.arrays.codec import CodecError
-from dualopt.engine._protocol import Describe, Failed
+from dualopt.engine._protocol import Describe, Failed, Prepare
 from dualopt.engine.wire import decode_answers, encode, payload
 from dualopt.federation.refusals import said
 from dualopt.federation.seal import MARK, Seal
@@ -85,7 +85,7 @@ class SitesEngine:
     def call(self, requests: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
         """Ask all sites that are named at once; one that did not answer in time, or not properly, has its exception."""
         data = {host: self._seals[host].request(encode(parts)) for host, parts in requests.items()}
-        loading = any(isinstance(part, Describe) for parts in requests.values() for part in parts)
+        loading = any(isinstance(part, Describe | Prepare) for parts in requests.values() for part in parts)
         seconds = max(self.deadline, LOADING) if loading else self.deadline
         found = dict(
             zip(requests, self._pool.map(lambda h: self._answered(h, data[h], seconds), requests), strict=True)

@@ -23,8 +23,9 @@ from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.objectives.linear import kind_of_intercept
-from dualopt.problem.data.scaling import check_scale
+from dualopt.problem.data.scaling import OF_ALL_ROWS, check_scale
 from dualopt.problem.inputs import parse_class_weight
+from dualopt.problem.preprocessing import INDICATORS, REFUSE, TableOptions
 from dualopt.regularisers import Zero
 from dualopt.runs.inference import check_loss
 from dualopt.runs.recording import check_run
@@ -33,7 +34,6 @@ from dualopt.spec import Spec, toml
 __all__ = ["Project"]
 
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")  # of a run or a site: also a name in a certificate
-LOCAL_SCALES = ("none", "unit-rows")
 TITLE = """\
 # A federation of dualopt. Every party holds the same file: a site that holds another one refuses to take part.
 # Made by "dualopt federation new"; after a change the fingerprint no longer fits, so make a new one instead.
@@ -66,16 +66,23 @@ class Project(Typed):
     regulariser : str, optional
         A regulariser, such as l1=0.01, for methods that take one; it belongs to the server.
     features : int
-        Number of columns of the data, without the column of ones.
+        Number of columns of the data, without the column of ones; words are one column here.
     feature_names : tuple of str
         Their names, where tables have some; then each site's table has these columns in this order.
     intercept : str
         A column of ones: "penalised", "free" or "none".
     class_weight : str, optional
         What rows count by their label, such as yes=3,no=1: numbers, since no site can count the classes of all.
+    missing : str
+        What is put in a gap of the sites' tables: refuse, mean or median, those of all sites.
+    categories : str
+        Columns of words: refuse; indicators, for which each site tells its categories; or the words, as
+        ``sex=f,m; stage=1,2``.
     scale : str
-        none, unit-rows, or a number to divide by. What a site would compute from its own rows alone, such as their
-        largest number, is refused.
+        none, unit-rows, or a number to divide by; or standard, minmax, robust or max, whose numbers are found in the
+        rows of all sites before the first round (`dualopt.federation.preparing`).
+    least_rows : int
+        A site refuses to answer for fewer of its rows than this, where something is found in the rows of all.
     client_weights : str
         Weights of the sites in the mean: equal, rows, or numbers such as 3,1,2, in the order of the sites.
     dtype : str
@@ -123,7 +130,10 @@ class Project(Typed):
     feature_names: tuple[str, ...] = ()
     intercept: str = "penalised"
     class_weight: str | None = None
+    missing: str = "refuse"
+    categories: str = "refuse"
     scale: str = "none"
+    least_rows: int = 5
     client_weights: str = "equal"
     dtype: str = "float64"
     storage: str = "auto"
@@ -202,6 +212,17 @@ class Project(Typed):
     def _counts(self) -> bool:
         """Whether the loss has a number of classes."""
         return "classes" in {f.name for f in fields(Spec.parse(self.loss, "loss").target("loss", ()))}
+
+    @property
+    def table_options(self) -> TableOptions:
+        """What becomes of gaps and words in the tables of the sites."""
+        return TableOptions(missing=self.missing, categories=self.categories)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether something is found in the rows of all sites before the first round."""
+        asks = self.missing != REFUSE or self.categories == INDICATORS
+        return asks or self.divisor in OF_ALL_ROWS
 
     @property
     def fingerprint(self) -> str:
@@ -285,6 +306,8 @@ class Project(Typed):
         require(wide, "secure_range must be a positive number, at most 2^40", self.secure_range)
         if self.secure == "none":
             return
+        alone = "must not be found in the rows of the sites with secure sums, which hide sums of a run alone"
+        require(not self.is_prepared, f"scale, missing and categories {alone}", self.scale)
         require(self.n_clients >= FEWEST, f"sites must be at least {FEWEST} for secure sums", self.n_clients)
         plain = or_none(self.compressor_object) is None
         require(plain, "compressor must be identity with secure sums: a masked number has 64 bits", self.compressor)
@@ -323,12 +346,10 @@ class Project(Typed):
         if self.feature_names:
             count = len(self.feature_names)
             require(count == self.features, f"feature_names must be {self.features} names", count)
-        divisor = self.divisor
-        if isinstance(divisor, str):
-            require(
-                divisor in LOCAL_SCALES, "scale must be none, unit-rows or a number, which all sites share", divisor
-            )
-        check_scale(divisor)
+        check_scale(self.divisor)
+        named = self.table_options.refuse_all or bool(self.feature_names)
+        require(named, "feature_names must be given for missing and categories, which are of tables: take --like FILE")
+        require_at_least(1, least_rows=self.least_rows)
         given = Spec.parse(self.loss, "loss").arguments
         require("classes" not in given, "loss must not have classes, which have an entry of their own")
         kind = Spec.parse(self.loss, "loss").target("loss", ()).labels

@@ -15,13 +15,15 @@ from typing import Any
 
 from dualopt.arrays._files import InUseError, locked
 from dualopt.engine import LostError, RemoteClients, SecureSums
+from dualopt.engine._server import Server
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import resolve, scaled
 from dualopt.federation.agreed import require_agreed_client_info
 from dualopt.federation.engine import SitesEngine
+from dualopt.federation.preparing import Prepared, prepared_by
 from dualopt.federation.project import Project
 from dualopt.federation.settings import example_of
-from dualopt.federation.submission import OUTCOME, SUMMARY
+from dualopt.federation.submission import OUTCOME, PREPARED, SUMMARY
 from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite
 from dualopt.objectives._weights import parse_numbers
@@ -80,8 +82,10 @@ class Serving:
         with ExitStack() as held:
             _take(held, file)
             used = engine if project.secure == "none" else SecureSums(engine, largest=project.secure_range)
+            preparing = prepared_by(project, Server(used, [(h,) for h in range(project.n_clients)]))
+            (self._result / PREPARED).write_text(preparing.to_text())
             clients = RemoteClients(used, run=project.run_name, project=project.fingerprint)
-            require_agreed_client_info(project, clients.client_info)
+            require_agreed_client_info(project, clients.client_info, preparing.found)
             objective: Any = clients
             if project.regulariser is not None:
                 objective = Composite(objective=clients, regulariser=project.regulariser_object)
@@ -107,7 +111,7 @@ class Serving:
                 interruptible=False,
             )
             trace.to_npz(self._result / "trace.npz")
-            summary = self._summary(objective, trace) if project.inference else {}
+            summary = self._summary(objective, trace, preparing.found) if project.inference else {}
         return {
             "refused": None,
             "status": trace.status,
@@ -120,13 +124,15 @@ class Serving:
             **{name: getattr(engine, name) for name in ("bytes_up", "bytes_down", "numbers_up", "numbers_down")},
         }
 
-    def _summary(self, objective: Any, trace: Trace) -> dict[str, Any]:
+    def _summary(self, objective: Any, trace: Trace, prepared: Prepared | None) -> dict[str, Any]:
         """Leave the standard errors of the model in a file, or say why there are none: the run counts without them."""
         project = self.project
+        columns = None if prepared is None else prepared.columns
+        features = project.feature_names if columns is None else columns.feature_names
         named = replace(
-            example_of(project), classes=project.classes or None, feature_names=project.feature_names or None
+            example_of(project, prepared=prepared), classes=project.classes or None, feature_names=features or None
         )
-        names = None if project.feature_names else [f"x{i + 1}" for i in range(project.features)]
+        names = None if features else [f"x{i + 1}" for i in range(project.features)]
         try:
             found = inference(objective, trace.theta, gap=trace.last["certificate"], like=named, names=names)
         except (LostError, ValueError) as error:

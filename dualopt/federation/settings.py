@@ -6,25 +6,39 @@ import json
 import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.arrays._checks import require, require_at_least, require_integers
 from dualopt.arrays._files import write_atomically
 from dualopt.engine import RefusedError
+from dualopt.federation.preparing import Prepared, Preparing
 from dualopt.federation.project import Project
 from dualopt.federation.questions import QUESTIONS
 from dualopt.federation.refusals import refusing
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.data import encode_labels, load
+from dualopt.problem.data._dataset import check_features
 from dualopt.problem.data._libsvm import load as _libsvm
 from dualopt.problem.data._registry import _reader
+from dualopt.problem.data._scaling import SHIFTS
+from dualopt.problem.data._tables import load as load_table
+from dualopt.problem.data._tables import read_columns
 from dualopt.problem.inputs import parse_class_weight
 from dualopt.spec import toml
 
-__all__ = ["SiteSettings", "example_of", "objective_of", "site_name", "site_objective"]
+__all__ = [
+    "SiteRows",
+    "SiteSettings",
+    "example_of",
+    "objective_of",
+    "prepared_objective",
+    "site_name",
+    "site_objective",
+    "site_rows",
+]
 
 FILE = Path("local", "dualopt.toml")  # in the folder that the site got from "nvflare provision"
 TITLE = '# Written by "dualopt federation site". Paths on this machine; they stay here.\n'
@@ -106,6 +120,10 @@ class SiteSettings:
         """Return the file of the client's state in this run."""
         return Path(self.state, f"{project.run_name}.journal")
 
+    def prepared_file(self, project: Project) -> Path:
+        """Return the file of how the rows are prepared in this run."""
+        return self.state_file(project).with_suffix(".prepared")
+
     def questions_file(self, project: Project) -> Path:
         """Return the file of the questions that the server has asked in this run."""
         return self.state_file(project).with_suffix(".questions")
@@ -125,7 +143,21 @@ def site_name(kit: str | Path) -> str:
         raise ValueError(f"kit {str(kit)!r} is not the folder of a site that nvflare provision made.") from None
 
 
-def site_objective(project: Project, site: str, data: str | Path, *, label: str | None = None) -> LinearModel:
+class SiteRows(NamedTuple):
+    """A site's data: a table, of which features are made, or features that are not scaled, and codes of labels."""
+
+    X: Any
+    y: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.y)
+
+
+def site_objective(
+    project: Project, site: str, data: str | Path, *, label: str | None = None, prepared: Prepared | None = None
+) -> LinearModel:
     r"""Build :math:`f_j` of a site from its own data and what the project says.
 
     Parameters
@@ -138,6 +170,8 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
         Its data.
     label : str, optional
         Column of the labels, of a table.
+    prepared : Prepared, optional
+        What was found in the rows of all sites, where the project has something found there.
 
     Raises
     ------
@@ -155,20 +189,48 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
     ...     site_objective(p, "lyon", path).shape
     (4,)
     """
+    return prepared_objective(project, site, site_rows(project, site, data, label=label), prepared)
+
+
+def prepared_objective(project: Project, site: str, rows: SiteRows, prepared: Prepared | None = None) -> LinearModel:
+    """Return the cost of a site with its data, which it may overwrite.
+
+    Raises
+    ------
+    RefusedError
+        If features cannot be made of them, or do not fit the problem.
+    """
+    found = Preparing(project).found if prepared is None else prepared
+    with refusing("prepare"):
+        require(found is not None, "rows are scaled by numbers that are found in those of all sites: these come first")
+        assert found is not None
+        X = found.features(rows.X, project.dtype)
+        check_features(X)
+    y = rows.y if project.loss_object.labels == "class" else rows.y.astype(X.dtype)
+    with refusing("problem"):
+        return objective_of(project, X, y, project.sites.index(site))
+
+
+def site_rows(project: Project, site: str, data: str | Path, *, label: str | None = None) -> SiteRows:
+    """Load the data of a site, and compare them with what the project says; arguments are those of `site_objective`.
+
+    Raises
+    ------
+    RefusedError
+        If they do not fit.
+    """
     with refusing("site"):
         require(site in project.sites, f"site must be one of {', '.join(project.sites)}", site)
-    X, y = _rows(project, data, label)
-    rows = X.shape[0]
+    found = _rows(project, data, label)
     if project.rows:
         expected = project.rows[project.sites.index(site)]
         with refusing("rows"):
             require(
-                rows == expected,
+                found.size == expected,
                 f"data {str(data)!r} must have the {expected} rows that the project says of {site}",
-                rows,
+                found.size,
             )
-    with refusing("problem"):
-        return objective_of(project, X, y, project.sites.index(site))
+    return found
 
 
 def objective_of(project: Project, X: Any, y: Any, number: int = 0) -> LinearModel:
@@ -203,32 +265,41 @@ def _class_weight(project: Project) -> dict[int, float] | None:
     return {code_of[name]: number for name, number in given.items()}
 
 
-def example_of(project: Project, number: int = 0) -> LinearModel:
-    """Return the cost of the site with this number if it has two rows of zeros: what follows from the project alone."""
-    loss = project.loss_object
-    X = np.zeros((2, project.features), dtype=project.dtype)
+def example_of(project: Project, number: int = 0, prepared: Prepared | None = None) -> LinearModel:
+    """Return the cost of the site with this number if it has two rows of zeros: what follows from the project alone.
+
+    Where the project has categories found, it follows from what was found, too.
+    """
+    loss, columns = project.loss_object, None if prepared is None else prepared.columns
+    X = np.zeros((2, project.features if columns is None else len(columns.feature_names)), dtype=project.dtype)
     y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(loss.labels, np.ones(2))
     return objective_of(project, X, y if loss.labels == "class" else y.astype(X.dtype), number)
 
 
-def _rows(project: Project, data: str | Path, label: str | None) -> tuple[Any, np.ndarray]:
-    """Load features and labels as the project wants them."""
+def _rows(project: Project, data: str | Path, label: str | None) -> SiteRows:
+    """Load data and labels as the project wants them."""
     options: dict[str, Any] = {} if label is None else {"label": label}
     with refusing("data"):
-        reader, _ = _reader(str(data), None)
+        reader, first = _reader(str(data), None)
     if reader is _libsvm:  # the last columns may be zero in all rows of this site
         options |= {"n_features": project.features}
+        options |= {"storage": "dense"} if project.divisor in SHIFTS else {}
+    X: Any
     with refusing("data"):
-        found = load(data, scale=project.divisor, dtype=project.dtype, **options)
-    columns = found.X.shape[1]
+        if project.table_options.refuse_all:
+            found = load(data, scale="none", dtype=project.dtype, **options)
+            X, labels, names = found.X, found.y, found.feature_names
+        else:
+            require(reader is load_table, f"data {str(data)!r} must be a table, of whose columns features are made")
+            X, labels = read_columns(Path(first), project.table_options, **options)
+            names = X.names
+    columns = X.shape[1] if names is None else len(names)
     with refusing("columns"):
         require(columns == project.features, f"data {str(data)!r} must have {project.features} features", columns)
-        if project.feature_names and found.feature_names is not None:
-            for n, (mine, agreed) in enumerate(zip(found.feature_names, project.feature_names, strict=True)):
+        if project.feature_names and names is not None:
+            for n, (mine, agreed) in enumerate(zip(names, project.feature_names, strict=True)):
                 require(mine == agreed, f"data {str(data)!r} must have the feature {agreed!r} as number {n + 1}", mine)
-    loss = project.loss_object
     try:
-        y = encode_labels(found.y, loss.labels, classes=list(project.classes) or None)
+        return SiteRows(X, encode_labels(labels, project.loss_object.labels, classes=list(project.classes) or None))
     except ValueError as error:
         raise RefusedError(f"data {str(data)!r}: {error}", code="labels") from None
-    return found.X, y if loss.labels == "class" else y.astype(found.X.dtype)

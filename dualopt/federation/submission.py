@@ -23,6 +23,7 @@ WAITING = 10  # polls in which a job has not begun before it is said why
 SILENCE = 10  # polls in which a job that has answered before does not: the server has forgotten it
 OUTCOME = "outcome.json"
 SUMMARY = "summary.json"
+PREPARED = "prepared.json"
 
 
 class DisconnectedError(Exception):

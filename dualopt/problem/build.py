@@ -168,6 +168,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
             scaling=scaling,
             dtype=options.dtype,
             reading=data.reading,
+            columns=data.columns,
         ),
     )
 

@@ -12,6 +12,7 @@ from dualopt.objectives._weights import as_client_weights, parse_numbers
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data.partitions import partition_rule
 from dualopt.problem.inputs import parse_class_weight
+from dualopt.problem.preprocessing import REFUSE, TableOptions
 from dualopt.spec import Spec, built, pairs
 from dualopt.spec.plugins import entry_points, is_spelled
 
@@ -52,8 +53,12 @@ class ProblemOptions:
         Option of the data set, such as m=5000; repeatable.
     split : str, optional
         Part of the data set: train or test.
+    missing : str
+        What is put in a gap of a table: refuse, or the mean or median of the column.
+    categories : str
+        Columns of words in a table: refuse; indicators, 0 and 1 for each word; or the words, as sex=f,m; stage=1,2.
     scale : str
-        auto, none, max, unit-rows, standard or a number to divide by.
+        auto, none, max, unit-rows, standard, minmax, robust or a number to divide by.
     rows : int, optional
         Use so many rows, drawn at random with the seed.
     dtype : str
@@ -106,6 +111,8 @@ class ProblemOptions:
     sample_weight: str | None = None
     data_param: list[str] = field(default_factory=list)
     split: str | None = None
+    missing: str = "refuse"
+    categories: str = "refuse"
     scale: str = "auto"
     rows: int | None = None
     dtype: str = "float64"
@@ -199,10 +206,14 @@ def hidden_layers(text: str) -> tuple[int, ...] | None:
 def load_options(options: ProblemOptions) -> dict[str, Any]:
     """Return the arguments of ``dualopt.problem.data.load``, the options of the data set among them."""
     own = {name: number(text) for name, text in pairs(options.data_param, "data_param").items()}
-    for name in sorted({"name", "data_home", "scale", "dtype", "seed", "label", "client", "sample_weight"} & set(own)):
+    of_tables = {"label", "client", "sample_weight", "missing", "categories"}
+    for name in sorted({"name", "data_home", "scale", "dtype", "seed", *of_tables} & set(own)):
         raise ValueError(f"data_param must not be {name}, which has an option of its own.")
     columns = {name: getattr(options, name) for name in ("split", "label", "client", "sample_weight")}
     own |= {name: given for name, given in columns.items() if given is not None}
+    rules = {"missing": options.missing, "categories": options.categories}
+    TableOptions(**rules)
+    own |= {name: rule for name, rule in rules.items() if rule != REFUSE}
     scale = number(options.scale)
     return {"data_home": options.data_home, "scale": scale, "dtype": options.dtype, "seed": options.seed} | own
 

@@ -20,7 +20,7 @@ def test_the_listings_run_in_turn(tmp_path, monkeypatch, undrawn, capsys: pytest
     monkeypatch.chdir(tmp_path)
     known: dict = {}
     listings = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
-    assert [kind for kind, _ in listings].count("") == 1
+    assert [kind for kind, _ in listings].count("") == 2
     for kind, text in listings:
         if kind == "python":
             exec(text, known)

@@ -11,6 +11,7 @@ from dualopt.objectives.rows import ClientRows
 from dualopt.problem.build import build_problem
 from dualopt.problem.data import scaling
 from dualopt.problem.options import ProblemOptions
+from dualopt.problem.preprocessing import _questions
 from dualopt.runs._data_hash import data_hash
 from tests.engine.thread_communicator import on_each
 
@@ -155,34 +156,49 @@ def test_numbers_of_each_process_alone_are_noticed(tmp_path, monkeypatch):
         test_together_they_have_the_problem_of_one_process("npz, standard", 2, tmp_path)
 
 
-def test_sums_in_the_order_of_the_processes_are_noticed(tmp_path, monkeypatch):
-    """The mutant: every process adds up its own rows, and then the sums are added."""
+def test_sums_that_depend_on_the_rows_of_a_process_are_noticed(tmp_path, monkeypatch):
+    """The mutant: every process adds up its own rows with rounding, and then the sums are added."""
 
-    def by_process(self, X, *, squared=False):
-        return self.peers.total((X * X if squared else X).sum(axis=0, dtype=np.float64))
+    def rounded(pieces, columns):
+        return np.sum([x.sum(axis=0) for x in pieces], axis=0)[None, :]
 
-    monkeypatch.setattr(scaling.Part, "sum", by_process)
+    monkeypatch.setattr(_questions, "expansion", rounded)
     with pytest.raises(AssertionError):
         test_together_they_have_the_problem_of_one_process("csv", 3, tmp_path)
 
 
+@pytest.mark.parametrize("how", ["standard", "robust", "minmax", "max"])
 @pytest.mark.parametrize("columns", [1, 2, 7])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_sums_of_columns_are_those_of_one_process(columns, dtype, monkeypatch):
-    """However rows are dealt out, and however many are sent at a time."""
-    monkeypatch.setattr(scaling, "PIECE", 50)
+def test_scalings_are_those_of_one_process(columns, dtype, how, monkeypatch):
+    """However rows are dealt out, and however many are looked at together."""
     rng = np.random.default_rng(columns)
     X = rng.standard_normal((500, columns)).astype(dtype) * 10.0 ** rng.integers(-3, 4, columns).astype(dtype)
+    expected = scaling.scale(X, how)
     owner = rng.integers(0, 3, 500)
+    monkeypatch.setattr(_questions, "PIECE", 50)
+    monkeypatch.setattr(_questions, "WIDTH", 3)
 
     def scaled(peers):
         rows = np.flatnonzero(owner == peers.rank)
-        return rows, scaling.scale_in_place(X[rows], "standard", scaling.Part(rows, 500, peers))
+        return rows, scaling.scale_in_place(X[rows], how, scaling.Part(rows, peers))
 
     together = np.empty_like(X)
     for rows, part in on_each(3, scaled):
         together[rows] = part
-    assert same(together, scaling.scale(X, "standard"))
+    assert same(together, expected)
+
+
+def test_a_number_that_is_too_large_in_one_process_ends_all():
+    X = np.where(np.arange(6)[:, None] == 5, 1e305, np.ones((6, 2)))
+
+    def scaled(peers):
+        rows = np.arange(6)[peers.rank :: 2]
+        with pytest.raises(ValueError, match="numbers of at most 2\\^1000"), peers.together():
+            scaling.scale_in_place(X[rows], "standard", scaling.Part(rows, peers))
+        return True
+
+    assert on_each(2, scaled) == [True, True]
 
 
 def test_one_damaged_row_ends_all_processes(tmp_path):

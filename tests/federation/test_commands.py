@@ -75,7 +75,7 @@ def test_a_site_is_set_up(tmp_path: Path, capsys: pytest.CaptureFixture, shard: 
     project, kit = tmp_path / "p" / "project.toml", tmp_path / "kit"
     code, said, _ = typed(capsys, "check", project, "lyon", shard)
     assert code == 0
-    assert "20 rows, 3 features, fit the project" in " ".join(said.split())
+    assert "20 rows, 3 columns, fit the project" in " ".join(said.split())
     code, _, wrong = typed(capsys, "site", kit, "--project", project, "--data", shard)
     assert code == 2
     assert "is not the folder of a site that nvflare provision made" in wrong
@@ -99,7 +99,7 @@ def test_a_site_is_set_up(tmp_path: Path, capsys: pytest.CaptureFixture, shard: 
             "for all sites, or for none",
         ),
         (["new", "F", "--site", "a b", "--features", "3", "--classes", "0,1"], "letters, digits and hyphens"),
-        (["new", "F", "--site", "a", "--features", "3", "--classes", "0,1", "--scale", "max"], "which all sites share"),
+        (["new", "F", "--site", "a", "--features", "3", "--classes", "0,1", "--scale", "mean"], "scale must be one of"),
         (["new", "F", "--site", "a", "--features", "3", "--classes", "0,1", "--host", "a/b"], "host must be the name"),
         (["new", "F", "--site", "a", "--features", "x", "--classes", "0,1"], "--features must be a whole number"),
         (["check", "F", "lyon", "data"], "cannot be read: No such file or directory"),

@@ -472,7 +472,7 @@ def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -
         pending: dict[str, np.ndarray] = {}
         m.ask = listening  # pyright: ignore[reportAttributeAccessIssue]
         m.serve()
-        hosts: Any = [m.sites[site]._host[0] for site in SITES]  # pyright: ignore[reportOptionalSubscript]
+        hosts: Any = [m.sites[site]._host for site in SITES]
         own = np.concatenate([host.state.clients.tree.zeta for host in hosts])
         gradients = np.concatenate([host.objective.gradient(uploads[s]) for s, host in zip(SITES, hosts, strict=True)])
     assert np.abs(zeta - own).max() < 1e-13

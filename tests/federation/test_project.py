@@ -33,7 +33,10 @@ CHANGES: dict[str, Any] = {
     "feature_names": tuple("abcde"),
     "intercept": "free",
     "class_weight": "1=3.0",
+    "missing": "mean",
+    "categories": "a=1,2",
     "scale": "255",
+    "least_rows": 9,
     "client_weights": "rows",
     "scales": "1,2,0.5",
     "compressor": "natural",
@@ -51,7 +54,12 @@ CHANGES: dict[str, Any] = {
     "deadline": 5.0,
     "package": "0.0.1",
 }
-WITH: dict[str, dict[str, Any]] = {"regulariser": {"algorithm": "feddr"}, "participation": {"algorithm": "feddyn"}}
+WITH: dict[str, dict[str, Any]] = {
+    "missing": {"feature_names": tuple("abcde")},
+    "categories": {"feature_names": tuple("abcde")},
+    "regulariser": {"algorithm": "feddr"},
+    "participation": {"algorithm": "feddyn"},
+}
 
 
 def test_every_field_is_in_the_fingerprint_and_in_the_file() -> None:
@@ -98,8 +106,12 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         ({"scales": "own"}, "scales must be none, suggested or a number for each site, not own"),
         ({"scales": "1,2"}, "scales must be 3 numbers, one for each client, not 2"),
         ({"rows": (1, 2)}, "rows must be given for each of the 3 sites"),
-        ({"scale": "max"}, "scale must be none, unit-rows or a number, which all sites share, not max"),
-        ({"scale": "standard"}, "scale must be none"),
+        ({"scale": "std"}, "scale must be one of none, max, unit-rows, standard, minmax, robust or a positive number"),
+        ({"scale": "standard", "secure": "sum"}, "scale, missing and categories must not be found in the rows of the"),
+        ({"missing": "zero"}, "missing must be one of refuse, mean, median, not zero"),
+        ({"categories": "indicators"}, "feature_names must be given for missing and categories, which are of tables"),
+        ({"categories": "stage=1,2"}, "feature_names must be given"),
+        ({"least_rows": 0}, "least_rows must be at least 1"),
         ({"scale": "-1"}, "scale must be"),
         ({"classes": (0, 1, 2)}, "classes must be two different labels for loss logistic"),
         ({"classes": (1, 0)}, "classes must be in ascending order"),

@@ -25,10 +25,11 @@ from dualopt.arrays._files import write_atomically
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.job import write_job
 from dualopt.federation.model import model_of
+from dualopt.federation.preparing import Prepared, Preparing
 from dualopt.federation.provision import provision_text, write_provision
 from dualopt.federation.questions import QUESTIONS
-from dualopt.federation.settings import site_name, site_objective
-from dualopt.federation.submission import SUMMARY, JobResult, Session, submit_until_whole
+from dualopt.federation.settings import prepared_objective, site_name, site_rows
+from dualopt.federation.submission import PREPARED, SUMMARY, JobResult, Session, submit_until_whole
 from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 
@@ -153,8 +154,9 @@ def run(
         trace = Trace.from_npz(outcome.folder / "trace.npz")
         file = outcome.folder / SUMMARY
         summary = file.read_text() if file.exists() else None
+        prepared = _prepared(agreed, outcome.folder / PREPARED)
     trace.to_npz(out / "trace.npz")
-    model, reason = save_model(out, "", lambda: model_of(agreed, trace))
+    model, reason = save_model(out, "", lambda: model_of(agreed, trace, prepared))
     trace.to_csv(out / "trace.csv")
     output.write_json(out / "run.json", _record(agreed, outcome, trace))
     title = f"{plotting.proper_name(agreed.algorithm)} at {', '.join(agreed.sites)}"
@@ -172,14 +174,30 @@ def run(
 
 
 def _described(project: Project, site: str, data: Path, label: str | None) -> dict[str, str]:
-    """Build the site's cost, and say what it is; the sentence of a mistake names it."""
-    f = site_objective(project, site, data, label=label)
+    """Load the site's data, build its cost where this needs no other site, and say what it is."""
+    rows = site_rows(project, site, data, label=label)
+    told = {"prepared": f"in the run, by numbers of all sites: {_preparation(project)}"}
+    if not project.is_prepared:
+        f = prepared_objective(project, site, rows)
+        told = {"L of this site": f"{float(f.L[0]):.6g} (told to the server, with the number of rows)"}
     return {
-        "data": f"{f.rows.sizes[0]} rows, {project.features} features, fit the project: {data}",
+        "data": f"{rows.size} rows, {project.features} columns, fit the project: {data}",
         "loss": f"{project.loss}, mu = {project.mu:g}, client weights = {project.client_weights}",
-        "L of this site": f"{float(f.L[0]):.6g} (told to the server, with the number of rows)",
+        **told,
         "fingerprint": f"{project.fingerprint[:12]} (the same at every site)",
     }
+
+
+def _preparation(project: Project) -> str:
+    """Say what is found in the rows of all sites."""
+    rules = {"scale": project.scale, "missing": project.missing, "categories": project.categories}
+    chosen = [f"{name} = {rule}" for name, rule in rules.items() if rule not in ("none", "refuse")]
+    return ", ".join([*chosen, f"of at least {project.least_rows} rows of each"])
+
+
+def _prepared(project: Project, file: Path) -> Prepared | None:
+    """Return what was found in the rows of all sites."""
+    return Preparing.from_text(project, file.read_text()).found if file.exists() else None
 
 
 def _connection(admin: Path) -> Any:

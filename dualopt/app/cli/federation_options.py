@@ -11,6 +11,7 @@ from dualopt.arrays._checks import require
 from dualopt.federation import Project
 from dualopt.problem.build import automatic_loss
 from dualopt.problem.data import load
+from dualopt.problem.preprocessing import REFUSE
 from dualopt.spec import Spec, pairs
 
 __all__ = ["ProjectOptions", "RunOptions", "ServerOptions", "described_project"]
@@ -46,8 +47,14 @@ class ProjectOptions:
         A column of ones: penalised, its weights are in the ridge like the others; free, they are not; or none.
     class_weight : str, optional
         What rows count by their label: numbers such as yes=3,no=1.
+    missing : str
+        What is put in a gap of a table: refuse, or the mean or median of the column at all sites.
+    categories : str
+        Columns of words in a table: refuse; indicators, 0 and 1 for each word; or the words, as sex=f,m; stage=1,2.
     scale : str
-        none, unit-rows or a number to divide by.
+        none, unit-rows or a number to divide by; standard, minmax, robust or max by numbers of all sites.
+    least_rows : int
+        A site tells no number for which fewer of its rows than this stand, where it tells means and categories.
     client_weights : str
         Weights of the sites in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
     dtype : str
@@ -68,7 +75,10 @@ class ProjectOptions:
     regulariser: str | None = None
     intercept: str = "penalised"
     class_weight: str | None = None
+    missing: str = "refuse"
+    categories: str = "refuse"
     scale: str = "none"
+    least_rows: int = 5
     client_weights: str = "equal"
     dtype: str = "float64"
     storage: str = "auto"
@@ -173,7 +183,10 @@ def described_project(folder: Path, problem: ProjectOptions, loop: RunOptions, m
         feature_names=known.get("feature_names", ()),
         intercept=problem.intercept,
         class_weight=problem.class_weight,
+        missing=problem.missing,
+        categories=problem.categories,
         scale=problem.scale,
+        least_rows=problem.least_rows,
         client_weights=problem.client_weights,
         dtype=problem.dtype,
         storage=problem.storage,
@@ -185,12 +198,14 @@ def _like(problem: ProjectOptions) -> dict[str, Any]:
     if problem.like is None:
         return {}
     options: dict[str, Any] = {} if problem.label is None else {"label": problem.label}
-    data = load(problem.like, **options)
+    rules = {"missing": problem.missing, "categories": problem.categories}
+    data = load(problem.like, **options, **{name: rule for name, rule in rules.items() if rule != REFUSE})
     loss = automatic_loss(data.y)
     labels = () if loss == "squared" else tuple(sorted({_plain(label) for label in data.y.tolist()}))
-    names = tuple(map(str, data.feature_names or ()))
+    names = tuple(map(str, data.feature_names or ())) if data.columns is None else data.columns.names
     kind = "real" if loss == "squared" else "class"
-    return {"features": data.X.shape[1], "feature_names": names, "classes": labels, "loss": loss, "kind": kind}
+    features = data.X.shape[1] if data.columns is None else len(names)
+    return {"features": features, "feature_names": names, "classes": labels, "loss": loss, "kind": kind}
 
 
 def _labels(text: str) -> tuple[Any, ...]:

@@ -11,11 +11,9 @@ from dualopt.arrays.communicator import Communicator, block
 from dualopt.problem.data._registry import read_rows
 from dualopt.problem.data._scaling import Scaling
 from dualopt.problem.data._source import Source
-from dualopt.problem.data.scaling import Part
+from dualopt.problem.data.scaling import OF_ALL_ROWS, Part
 
 __all__ = ["rows_of_block"]
-
-OF_ALL_ROWS = ("max", "standard")  # scales to which every row contributes
 
 
 def rows_of_block(
@@ -65,7 +63,7 @@ def rows_of_block(
     if chosen is not None and (source.scale if scale == "auto" else scale) in OF_ALL_ROWS:
         others = np.setdiff1d(np.arange(source.shape[0]), chosen, assume_unique=True)  # each is read by one process
         rows = np.union1d(numbers, others[peers.rank :: peers.size])
-    X, scaling = read_rows(source, Part(rows, source.shape[0], peers), scale, dtype)
+    X, scaling = read_rows(source, Part(rows, peers), scale, dtype)
     X = X if rows is numbers else X[np.searchsorted(rows, numbers)]
     known = [x if x is None else x[numbers] for x in of_rows]
     return X, known, [np.searchsorted(places, part) for part in own], scaling

@@ -10,6 +10,7 @@ import numpy as np
 
 from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data._scaling import Scaling
+from dualopt.problem.preprocessing import Columns
 
 __all__ = ["Dataset", "RawData", "check_features"]
 
@@ -73,6 +74,8 @@ class RawData:
         What each row counts, where the source says it.
     reading : mapping, optional
         Options with which other files of the same kind must be read so that their columns mean the same.
+    columns : Columns, optional
+        How the columns of a table became features, where words or gaps are not refused.
     """
 
     X: Any
@@ -84,6 +87,7 @@ class RawData:
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    columns: Columns | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,6 +118,8 @@ class Dataset:
         column of labels.
     scaling : Scaling
         What was done to the features.
+    columns : Columns, optional
+        How the columns of a table became features, where words or gaps are not refused.
 
     Raises
     ------
@@ -139,6 +145,7 @@ class Dataset:
     sample_weight: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     scaling: Scaling = field(default_factory=Scaling)
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that no objective could use."""

@@ -24,7 +24,7 @@ from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data.scaling import Part
 from dualopt.spec.plugins import entry_points, find, is_spelled
 
-__all__ = ["available", "load", "open_source", "read_rows"]
+__all__ = ["available", "converted", "load", "open_source", "read_rows"]
 
 _COMMON = ("data_home", "dtype", "seed")
 
@@ -79,7 +79,9 @@ def load(
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
         "dense"), ``first_index`` (0 or 1, found in the file by default) and ``max_bytes`` (the largest dense matrix to
         make, half of the free memory by default) of LIBSVM files; ``label``, ``client`` and ``sample_weight``, columns
-        of a table; those of synthetic data are listed by `available`.
+        of a table, and ``missing`` ("refuse", "mean", "median") and ``categories`` ("refuse", "indicators", or
+        ``"sex=f,m; stage=1,2"``), what becomes of its gaps and words; those of synthetic data are listed by
+        `available`.
 
     Returns
     -------
@@ -145,12 +147,12 @@ def open_source(
 def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> tuple[Any, Scaling]:
     """Return the features of some rows, converted and scaled as in the whole data set, and the scaling.
 
-    Every row must be in the part of one of the processes where the scaling is one of all rows: "max" or "standard".
+    Every row must be in the part of one of the processes where the scaling is one of all rows.
     """
     with part.peers.together():
         X = source.read(part.rows)
         check_features(X, part.rows)
-        X = _converted(X, dtype)
+        X = converted(X, dtype)
     with part.peers.together():
         fitted = scaling.fit_in_place(X, source.scale if scale == "auto" else scale, part)
         check_features(X, part.rows)
@@ -188,7 +190,7 @@ def _arguments(
 def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     """Convert and scale features with at most one copy of the matrix."""
     check_features(raw.X)
-    X = _converted(raw.X, dtype)
+    X = converted(raw.X, dtype)
     fitted = scaling.fit_in_place(X, raw.scale if scale == "auto" else scale)
     return Dataset(
         X=X,
@@ -200,11 +202,13 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
         feature_names=raw.feature_names,
         sample_weight=raw.sample_weight,
         reading=raw.reading,
+        columns=raw.columns,
         scaling=fitted,
     )
 
 
-def _converted(X: Any, dtype: str) -> Any:
+def converted(X: Any, dtype: str) -> Any:
+    """Return features in a floating-point type, as rows beside each other that may be overwritten."""
     with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which is refused later
         return X.astype(dtype) if is_sparse(X) else np.require(X, dtype=dtype, requirements=["C", "W"])
 

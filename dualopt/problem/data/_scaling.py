@@ -9,7 +9,9 @@ import numpy as np
 
 from dualopt.arrays.xp import is_sparse
 
-__all__ = ["Scaling", "nonzero", "peak_of", "require_dense"]
+__all__ = ["SHIFTS", "Scaling", "require_dense"]
+
+SHIFTS = ("standard", "minmax", "robust")  # those that shift and divide each column by numbers of its own
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,13 +23,15 @@ class Scaling:
 
     Attributes
     ----------
-    how : {"none", "divide", "unit-rows", "standard"}
-        Nothing; division by ``divisor``; division of each row by its Euclidean norm; or ``(x - mean) / peak * factor``.
+    how : {"none", "divide", "unit-rows", "standard", "minmax", "robust"}
+        Nothing; division by ``divisor``; division of each row by its Euclidean norm; or, of the others,
+        ``(x - mean) / peak * factor``.
     divisor : float
         Of "divide": a number that was asked for, or the largest absolute value of the rows, of ``scale="max"``.
     mean, peak, factor : array, shape (d,)
-        Of "standard", in the type of the rows: the means of the columns, the largest absolute values of what is left,
-        and the inverse deviations of their quotients, 0 for a constant column.
+        In the type of the rows. Of "standard" the means of the columns, the powers of two below the largest absolute
+        values of what is left, and the inverse deviations of these quotients, 0 for a constant column. Of "minmax"
+        minima, ranges and 1, or 0 for a constant column; of "robust" medians, distances of the quartiles and 1.
 
     Examples
     --------
@@ -52,7 +56,7 @@ class Scaling:
         Raises
         ------
         ValueError
-            If rows are sparse and the scaling is "standard", which would fill in their zeros.
+            If rows are sparse and the scaling shifts columns, which would fill in their zeros.
         """
         if is_sparse(X) and self.how != "none":
             X.sum_duplicates()
@@ -61,7 +65,7 @@ class Scaling:
             entries /= self.divisor
         elif self.how == "unit-rows":
             _sparse_unit_rows(X) if is_sparse(X) else _unit_rows(X)
-        elif self.how == "standard":
+        elif self.how in SHIFTS:
             require_dense(X)
             X -= self.mean
             X /= self.peak
@@ -71,8 +75,8 @@ class Scaling:
 
 def _unit_rows(X: np.ndarray) -> None:
     """Divide each row by its norm: first by its largest entry, so that no square overflows or vanishes."""
-    X /= nonzero(peak_of(X, 1))[:, None]
-    X /= nonzero(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
+    X /= _nonzero(np.maximum(X.max(axis=1), -X.min(axis=1)))[:, None]
+    X /= _nonzero(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
 
 
 def _sparse_unit_rows(X: Any) -> None:
@@ -80,24 +84,19 @@ def _sparse_unit_rows(X: Any) -> None:
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     peaks = np.zeros(X.shape[0], dtype=X.dtype)
     np.maximum.at(peaks, rows, np.abs(X.data))
-    X.data /= nonzero(peaks)[rows]
-    X.data /= nonzero(np.sqrt(np.bincount(rows, X.data.astype(np.float64) ** 2, X.shape[0])))[rows].astype(X.dtype)
+    X.data /= _nonzero(peaks)[rows]
+    X.data /= _nonzero(np.sqrt(np.bincount(rows, X.data.astype(np.float64) ** 2, X.shape[0])))[rows].astype(X.dtype)
 
 
 def require_dense(X: Any) -> None:
-    """Refuse to standardise sparse features."""
+    """Refuse to shift the columns of sparse features."""
     if is_sparse(X):
         raise ValueError(
-            'scale must not be "standard" for sparse features, whose zeros it would fill in; "unit-rows" and "max" '
-            "keep them."
+            'scale must not be "standard" for sparse features, whose zeros it would fill in, nor "minmax" or "robust"; '
+            '"unit-rows" and "max" keep them.'
         )
 
 
-def peak_of(X: np.ndarray, axis: int | None) -> np.ndarray:
-    """Return the largest absolute value along an axis without the temporary matrix ``abs(X)``."""
-    return np.maximum(X.max(axis=axis), -X.min(axis=axis))
-
-
-def nonzero(divisor: np.ndarray) -> np.ndarray:
+def _nonzero(divisor: np.ndarray) -> np.ndarray:
     """Replace zeros by ones: what they would divide is zero already."""
     return np.where(divisor > 0, divisor, np.ones_like(divisor))

@@ -10,6 +10,7 @@ import numpy as np
 
 from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data._dataset import RawData
+from dualopt.problem.preprocessing import Columns
 
 __all__ = ["Source", "in_memory"]
 
@@ -20,7 +21,7 @@ class Source:
 
     Parameters
     ----------
-    y, scale, description, clients, client_names, feature_names, sample_weight, reading
+    y, scale, description, clients, client_names, feature_names, sample_weight, reading, columns
         As in `RawData`, for all rows.
     shape : tuple of int
         Of the features: ``(m, d)``.
@@ -44,6 +45,7 @@ class Source:
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    columns: Columns | None = None
     name: str = ""
 
 
@@ -75,4 +77,5 @@ def in_memory(raw: RawData) -> Source:
         feature_names=raw.feature_names,
         sample_weight=raw.sample_weight,
         reading=raw.reading,
+        columns=raw.columns,
     )

@@ -11,16 +11,23 @@ from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import file_hash
 from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
-from dualopt.problem.inputs import as_features, as_row_weights, by_owner, label_values, without_column
-from dualopt.problem.inputs._frames import as_frame, as_matrix, frame_columns
+from dualopt.problem.inputs import as_row_weights, by_owner, label_values, without_column
+from dualopt.problem.inputs._frames import as_frame, as_matrix
+from dualopt.problem.preprocessing import Columns, Table, TableOptions, fitted_columns
 
-__all__ = ["check_names", "codes_of", "is_table_file", "load", "source"]
+__all__ = ["check_names", "codes_of", "is_table_file", "load", "read_columns", "source"]
 
 PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
 
 
 def load(
-    path: Path, *, label: str | None = None, client: str | None = None, sample_weight: str | None = None
+    path: Path,
+    *,
+    label: str | None = None,
+    client: str | None = None,
+    sample_weight: str | None = None,
+    missing: str = "refuse",
+    categories: str = "refuse",
 ) -> RawData:
     """Read a table: one column of labels, perhaps one of clients and one of weights, all others features.
 
@@ -37,6 +44,8 @@ def load(
         The column that says whose a row is.
     sample_weight : str, optional
         The column that says what a row counts.
+    missing, categories : str
+        What becomes of gaps and words (`dualopt.problem.preprocessing.TableOptions`).
 
     Raises
     ------
@@ -50,9 +59,10 @@ def load(
     check_names(path, table.column_names)
     _require_label(table.column_names, label)
     rest, columns = _columns(table, label, client, sample_weight, is_parquet(path))
-    X, feature_names = as_features(rest)
+    X, feature_names, prepared = _features(rest, TableOptions(missing=missing, categories=categories))
     return RawData(
         X=X,
+        columns=prepared,
         scale="none",
         description=f"table {path}",
         feature_names=feature_names,
@@ -61,8 +71,38 @@ def load(
     )
 
 
+def read_columns(path: Path, options: TableOptions, *, label: str | None = None) -> tuple[Table, np.ndarray]:
+    """Return the columns of a table that are features, as they are, and the labels.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : TableOptions
+        What is refused.
+    label : str
+        The column of labels.
+
+    Raises
+    ------
+    ValueError
+        As by `load`.
+    """
+    table = read_table(path, None)
+    check_names(path, table.column_names)
+    _require_label(table.column_names, label)
+    rest, columns = _columns(table, label, None, None, is_parquet(path))
+    return options.table(as_frame(rest, "X")), columns["y"]
+
+
 def source(
-    path: Path, *, label: str | None = None, client: str | None = None, sample_weight: str | None = None
+    path: Path,
+    *,
+    label: str | None = None,
+    client: str | None = None,
+    sample_weight: str | None = None,
+    missing: str = "refuse",
+    categories: str = "refuse",
 ) -> Source:
     """Read labels, clients and weights of a table, rows when they are wanted; arguments and errors are those of `load`.
 
@@ -74,6 +114,10 @@ def source(
     own = [name for name in (label, client, sample_weight) if name is not None]
     if len({*names}) < len(names) or len({*own}) < len(own) or not {*own} <= {*names}:
         return in_memory(load(path, label=label, client=client, sample_weight=sample_weight))  # says what is wrong
+    options = TableOptions(missing=missing, categories=categories)
+    if not options.refuse_all:  # how many features there are depends on all rows
+        given = {"label": label, "client": client, "sample_weight": sample_weight}
+        return in_memory(load(path, **given, missing=missing, categories=categories))
     features = [name for name in names if name not in own]
 
     def table(columns: list[str]) -> Any:
@@ -83,7 +127,8 @@ def source(
         step = -(-len(features) // PASSES)
         found: list[np.ndarray] = []
         for start in range(0, len(features), step):
-            found += [column[rows] for column in frame_columns(as_frame(table(features[start : start + step]), "X"))]
+            frame = as_frame(table(features[start : start + step]), "X")
+            found += [column[rows] for column in options.table(frame).columns]
         return as_matrix(found, len(rows))
 
     _, columns = _columns(table(own), label, client, sample_weight, is_parquet(path))
@@ -97,6 +142,15 @@ def source(
         reading={"label": label, "client": client, "sample_weight": sample_weight},
         **columns,
     )
+
+
+def _features(columns: Any, options: TableOptions) -> tuple[np.ndarray, tuple[str, ...], Columns | None]:
+    """Return columns as features, their names, and how they became them where words or gaps are not refused."""
+    table = options.table(as_frame(columns, "X"))
+    if options.refuse_all:
+        return as_matrix(table.columns, table.rows), table.names, None
+    found = fitted_columns(table, options)
+    return found.matrix(table), found.feature_names, found
 
 
 def _columns(

@@ -13,12 +13,22 @@ import numpy as np
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data._dataset import check_features
-from dualopt.problem.data._scaling import Scaling, nonzero, peak_of, require_dense
+from dualopt.problem.data._scaling import Scaling, require_dense
+from dualopt.problem.preprocessing import Found, Numbers, answered, asked_of_peers, plan_of_numbers
 
-__all__ = ["SCALES", "Part", "check_scale", "fit_in_place", "scale", "scale_in_place"]
+__all__ = [
+    "OF_ALL_ROWS",
+    "SCALES",
+    "Part",
+    "check_scale",
+    "fit_in_place",
+    "scale",
+    "scale_in_place",
+    "scaling_of",
+]
 
-PIECE = 2**20  # numbers that are added at once where rows are on several processes
-SCALES = ("none", "max", "unit-rows", "standard")
+SCALES = ("none", "max", "unit-rows", "standard", "minmax", "robust")
+OF_ALL_ROWS = ("max", "standard", "minmax", "robust")  # scales to which every row contributes
 
 
 def scale(X: Any, how: str | float) -> Any:
@@ -29,9 +39,12 @@ def scale(X: Any, how: str | float) -> Any:
     * ``"unit-rows"``: each row divided by its Euclidean norm, rows of zeros left alone;
     * ``"standard"``: each column shifted and divided to mean 0 and variance 1 (divisor m); a constant column
       becomes 0;
+    * ``"minmax"``: each column shifted and divided to the range from 0 to 1; a constant column becomes 0;
+    * ``"robust"``: each column less its median, divided by the distance of its quartiles where that is not 0;
     * a positive number: divided by it.
 
-    A sparse matrix stays sparse; ``"standard"``, which would fill in its zeros, is refused.
+    A sparse matrix stays sparse; ``"standard"``, ``"minmax"`` and ``"robust"``, which would fill in its zeros, are
+    refused.
 
     Parameters
     ----------
@@ -47,7 +60,7 @@ def scale(X: Any, how: str | float) -> Any:
     Raises
     ------
     ValueError
-        If ``X`` is not a nonempty finite matrix, ``how`` is none of the above, or "standard" for a sparse ``X``.
+        If ``X`` is not a nonempty finite matrix, ``how`` is none of the above, or shifts columns of a sparse ``X``.
 
     Examples
     --------
@@ -89,26 +102,27 @@ def scale_in_place(X: Any, how: str | float, part: Part | None = None) -> Any:
 
 def fit_in_place(X: Any, how: str | float, part: Part | None = None) -> Scaling:
     """Scale a matrix as `scale_in_place` does, and return the scaling, with which others can be scaled alike."""
-    if how == "none":
-        return Scaling()
-    part = Part(rows=np.arange(X.shape[0]), total=X.shape[0], peers=ALONE) if part is None else part
-    if how == "standard":
-        require_dense(X)
-        low, high = -part.peers.largest(-X.min(axis=0)), part.peers.largest(X.max(axis=0))
-        X -= (mean := (part.sum(X) / part.total).astype(X.dtype))
-        X /= (peak := nonzero(part.peers.largest(peak_of(X, 0))))
-        # Multiplying by 0 clears the rounding error that a constant column has about its mean.
-        deviations = np.sqrt(part.sum(X, squared=True) / part.total)
-        X *= (factor := np.where(low < high, 1 / nonzero(deviations), 0.0).astype(X.dtype))
-        return Scaling(how="standard", mean=mean, peak=peak, factor=factor)
     if is_sparse(X):
         X.sum_duplicates()  # the largest entry is that of the matrix, not that of what is stored
-    if how == "max":
-        largest = np.max(np.abs(X.data), initial=0.0) if is_sparse(X) else peak_of(X, None)
-        how = float(nonzero(part.peers.largest(largest)))
-    found = Scaling(how="unit-rows") if how == "unit-rows" else Scaling(how="divide", divisor=float(how))
+    if how in OF_ALL_ROWS:
+        if how != "max":
+            require_dense(X)
+        rows = Numbers(X.data[:, None] if is_sparse(X) else X)
+        ask = asked_of_peers(rows, ALONE if part is None else part.peers)
+        found = scaling_of(how, answered(plan_of_numbers(str(how), X.dtype), ask))
+    else:
+        found = scaling_of(how)
     found.apply_in_place(X)
     return found
+
+
+def scaling_of(how: str | float, found: Found | None = None) -> Scaling:
+    """Return a scaling by its name or divisor, with what its plan has found where it has one."""
+    if found is None:
+        return Scaling(how=how) if isinstance(how, str) else Scaling(how="divide", divisor=float(how))
+    if how == "max":
+        return Scaling(how="divide", divisor=float(found.unit[0]))
+    return Scaling(how=str(how), mean=found.centre, peak=found.unit, factor=found.factor)
 
 
 @dataclass(frozen=True)
@@ -119,32 +133,9 @@ class Part:
     ----------
     rows : array of int64, shape (m,)
         Their numbers, increasing.
-    total : int
-        How many there are.
     peers : Communicator
         The processes.
     """
 
     rows: np.ndarray
-    total: int
     peers: Communicator
-
-    def sum(self, X: np.ndarray, *, squared: bool = False) -> np.ndarray:
-        """Return the sums of the columns, or of their squares, in double precision.
-
-        They are added in the order of the rows, on whatever process these are, as one process adds them: rows, some at
-        a time, go to the first one.
-        """
-        if self.peers.size == 1:
-            return np.einsum("ij,ij->j", X, X, dtype=np.float64) if squared else X.sum(axis=0, dtype=np.float64)
-        columns, found = X.shape[1], np.zeros((0, X.shape[1]))
-        # a single column is one run of numbers in memory, which NumPy adds in another order
-        step = self.total if columns == 1 else max(1, PIECE // columns)
-        for start in range(0, self.total, step):
-            a, b = np.searchsorted(self.rows, (start, start + step))
-            some = X[a:b].astype(np.float64)
-            numbers, values = (self.peers.collected(x) for x in (self.rows[a:b], some * some if squared else some))
-            if numbers is not None and values is not None:
-                rows = np.concatenate(values)[np.argsort(np.concatenate(numbers))]
-                found = np.add.reduce(np.concatenate([found, rows]), axis=0)[None, :]
-        return self.peers.shared(found[0] if len(found) else np.zeros(columns))

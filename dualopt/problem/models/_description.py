@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dualopt.losses import Loss
-from dualopt.problem.data._scaling import Scaling
+from dualopt.problem.data._scaling import SHIFTS, Scaling
 from dualopt.problem.models._file import Head, is_count, is_object
 from dualopt.problem.models._schema import PLAIN, Schema, class_number
 from dualopt.problem.models._training import BOUNDS
+from dualopt.problem.preprocessing import MISSING, Columns
 from dualopt.spec import Spec
 
 __all__ = ["described", "parts"]
 
 FOLDER = re.compile(r"[^\s,=@(]*[/\\](?=[^/\\]+\.py:)")  # before FILE.py:NAME
-OF_STANDARD = ("mean", "peak", "factor")
+OF_COLUMNS = ("mean", "peak", "factor")
 
 
 def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -31,8 +33,8 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError(f"classes must be numbers, words or truth values in a file, not {label!r}.")
     for names, layer in zip(_names(len(model.layers)), model.layers, strict=True):
         arrays |= dict(zip(names, layer, strict=True))
-    if scaling.how == "standard":
-        arrays |= {name: getattr(scaling, name) for name in OF_STANDARD}
+    if scaling.how in SHIFTS:
+        arrays |= {name: getattr(scaling, name) for name in OF_COLUMNS}
     fields = {
         "layers": list(model.widths),
         "loss": _placeless(Spec.of(model.loss, full=True).to_json()),
@@ -41,6 +43,7 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "dtype": schema.dtype,
         "scaling": {"how": scaling.how, "divisor": scaling.divisor},
         "offset": None,
+        "columns": None if schema.columns is None else asdict(schema.columns),
         "reading": dict(schema.reading),
         "certificate": dict(model.certificate),
         "record": _placeless(model.record),
@@ -58,9 +61,9 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
     if loss.outputs != widths[-1]:
         head.refuse(f"its loss has {loss.outputs} outputs, and the last of its layers {widths[-1]}")
     scaling = head.part("scaling")
-    how = scaling.text("how", "none", "divide", "unit-rows", "standard")
+    how = scaling.text("how", "none", "divide", "unit-rows", *SHIFTS)
     divisor = scaling.get("divisor", "a positive number", lambda x: _is_number(x) and x > 0)
-    of_scaling, names = OF_STANDARD if how == "standard" else (), _names(len(widths) - 1)
+    of_scaling, names = OF_COLUMNS if how in SHIFTS else (), _names(len(widths) - 1)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(of_scaling, (widths[0],))
     for (weights, constants), (inputs, outputs) in zip(names, pairwise(widths), strict=True):
         shapes |= {weights: (outputs, inputs), constants: (outputs,)}
@@ -70,10 +73,11 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
         "classes": _classes(head, loss),
         "dtype": dtype,
         "reading": head.get("reading", "an object of words, numbers and null", _is_plain),
+        "columns": _columns(head, widths[0]),
     }
     certificate, record = _certificate(head.part("certificate")), head.get("record", "an object", is_object)
     found = head.arrays(shapes, dtype)
-    if how == "standard" and not (found["peak"].min() > 0 and found["factor"].min() >= 0):
+    if how in SHIFTS and not (found["peak"].min() > 0 and found["factor"].min() >= 0):
         head.refuse("its arrays peak and factor must be positive, and factor may be 0")
     schema["scaling"] = Scaling(how=how, divisor=float(divisor), **{name: found[name] for name in of_scaling})
     return {
@@ -129,6 +133,42 @@ def _classes(head: Head, loss: Loss) -> tuple[Any, ...] | None:
 
     found = head.get("classes", f"null or a list of {count} different labels of one kind", holds)
     return None if found is None else tuple(found)
+
+
+def _columns(head: Head, features: int) -> Columns | None:
+    """Return how the columns of a table become features."""
+    if head.get("columns", "null or an object", lambda x: x is None or is_object(x)) is None:
+        return None
+    part = head.part("columns")
+    words = part.get("words", "a list of null and lists of different words", _is_words)
+    names = part.names("names", len(words))
+    fills = part.get("fills", f"a list of {len(words)} numbers and null", lambda x: _is_fills(x, words))
+    missing = part.text("missing", *MISSING)
+    if names is None or len(names) == 0:
+        head.refuse("its entry columns.names must be a list of words")
+    found = Columns(
+        names=names,
+        words=tuple(None if listed is None else tuple(listed) for listed in words),
+        fills=tuple(None if fill is None else float(fill) for fill in fills),
+        missing=missing,
+    )
+    if found.feature_names != head.names("feature_names", features):
+        head.refuse("its entry feature_names must follow from its columns")
+    return found
+
+
+def _is_words(x: Any) -> bool:
+    def listed(y: Any) -> bool:
+        of_words = isinstance(y, list) and len(y) > 0 and all(isinstance(word, str) for word in y)
+        return y is None or (of_words and len({*y}) == len(y))
+
+    return isinstance(x, list) and all(map(listed, x))
+
+
+def _is_fills(x: Any, words: list[Any]) -> bool:
+    if not isinstance(x, list) or len(x) != len(words):
+        return False
+    return all(fill is None or (_is_number(fill) and listed is None) for fill, listed in zip(x, words, strict=True))
 
 
 def _certificate(head: Head) -> Mapping[str, Any]:

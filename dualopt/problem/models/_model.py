@@ -11,7 +11,7 @@ import numpy as np
 
 from dualopt.arrays.xp import is_sparse
 from dualopt.losses import Loss
-from dualopt.problem.data._scaling import Scaling
+from dualopt.problem.data._scaling import SHIFTS, Scaling
 from dualopt.problem.models._description import described, parts
 from dualopt.problem.models._file import read_head, write
 from dualopt.problem.models._schema import Schema
@@ -265,7 +265,7 @@ class Model:
 
     def _pieces(self, X: Any) -> Iterator[Any]:
         """Yield some rows at a time, scaled, in a copy; dense where the model needs it."""
-        scaling, dense = self.schema.scaling, len(self.layers) > 1 or self.schema.scaling.how == "standard"
+        scaling, dense = self.schema.scaling, len(self.layers) > 1 or self.schema.scaling.how in SHIFTS
         step = max(1, PIECE // X.shape[1]) if dense or not is_sparse(X) else X.shape[0]
         for start in range(0, X.shape[0], step):
             piece = X[start : start + step]

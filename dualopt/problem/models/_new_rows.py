@@ -69,10 +69,10 @@ def _table(schema: Schema, path: Path, what: str) -> NewRows:
     """Read those columns of a table that the model has, and its labels where they are complete."""
     names = column_names(path)
     _tables.check_names(path, names)
-    if schema.feature_names is None:
+    if schema.column_names is None:
         return NewRows(schema.rows(read_table(path, None), what), None)
     schema.places(names, what)
-    wanted, label = list(schema.feature_names), schema.reading.get("label")
+    wanted, label = list(schema.column_names), schema.reading.get("label")
     labelled = isinstance(label, str) and label in names and label not in wanted
     columns = [*wanted, str(label)] if labelled else wanted
     twice = next((one for one in columns if names.count(one) > 1), None)

@@ -14,6 +14,7 @@ from dualopt.problem.data._dataset import check_features
 from dualopt.problem.data._scaling import Scaling
 from dualopt.problem.inputs import as_features, require_entries
 from dualopt.problem.inputs._frames import as_frame, column_names, frame_features, is_table
+from dualopt.problem.preprocessing import Columns
 
 __all__ = ["PLAIN", "Schema", "class_number"]
 
@@ -42,6 +43,9 @@ class Schema:
         float64 or float32, in which all was computed.
     reading : mapping
         Options with which files are read so that their columns mean the same, such as the name of the label column.
+    columns : Columns, optional
+        How the columns of a table become features, where words or gaps are not refused. Rows that are no table are
+        these features.
 
     Examples
     --------
@@ -60,6 +64,12 @@ class Schema:
     scaling: Scaling = field(default_factory=Scaling)
     dtype: str = "float64"
     reading: Mapping[str, Any] = field(default_factory=dict)
+    columns: Columns | None = None
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns of a table from which features are made; None where there are no names."""
+        return self.feature_names if self.columns is None else self.columns.names
 
     def rows(self, X: Any, what: str = "X") -> Any:
         """Return the features of rows in the order of the model, not scaled: an array or sparse matrix, shape (m, d).
@@ -78,7 +88,8 @@ class Schema:
         """
         frame = as_frame(X, what)
         if frame is not None and is_table(frame) and self.feature_names is not None:
-            X = frame_features(frame[:, self.places(column_names(frame), what)])
+            frame = frame[:, self.places(column_names(frame), what)]
+            X = frame_features(frame) if self.columns is None else self.columns.matrix(self.columns.table(frame))
         else:
             X, _ = as_features(X)
         require_entries(X)
@@ -97,11 +108,11 @@ class Schema:
             If some are missing; the sentence names them.
         """
         known = {name: place for place, name in enumerate(names)}
-        missing = [name for name in self.feature_names or () if name not in known]
+        missing = [name for name in self.column_names or () if name not in known]
         if missing:
             listed = ", ".join(map(repr, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
             raise ValueError(f"{what} must have the columns of the model, but {listed} {_is(missing)} missing.")
-        return [known[name] for name in self.feature_names or ()]
+        return [known[name] for name in self.column_names or ()]
 
     def labels(self, kind: str, outputs: int) -> np.ndarray | None:
         """Return what is predicted for the codes of a loss, in their order; None for numbers.

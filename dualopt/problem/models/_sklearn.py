@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays._extras import optional
+from dualopt.problem.data._scaling import SHIFTS
 
 __all__ = ["pipeline"]
 
@@ -16,8 +17,10 @@ __all__ = ["pipeline"]
 def pipeline(model: Any) -> Any:
     """Return the pipeline; see `Model.to_sklearn`."""
     made = optional("sklearn.pipeline", "to_sklearn").Pipeline
+    if model.schema.columns is not None:
+        raise ValueError("to_sklearn needs a model of numbers without gaps, not one that makes features of a table.")
     layers = model.layers
-    if model.schema.scaling.how == "standard":  # a constant column is 0 in every row, which no scaler makes it
+    if model.schema.scaling.how in SHIFTS:  # a constant column is 0 in every row, which no scaler makes it
         first, b = layers[0]
         layers = ((np.where(model.schema.scaling.factor > 0, first, 0.0).astype(first.dtype), b), *layers[1:])
     last = _network(model, layers) if len(layers) > 1 else _linear(model, *layers[0])

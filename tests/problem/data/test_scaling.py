@@ -72,7 +72,7 @@ def test_number_divides(X, divisor):
     np.testing.assert_array_equal(scale(X, divisor), X / divisor)
 
 
-@pytest.mark.parametrize("how", ["none", "max", "unit-rows", "standard", 2.0])
+@pytest.mark.parametrize("how", ["none", "max", "unit-rows", "standard", "minmax", "robust", 2.0])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
 def test_argument_is_untouched_and_type_kept(how, dtype):
     X = np.array([[1, 2, 3], [4, 5, 7]], dtype)
@@ -85,7 +85,7 @@ def test_argument_is_untouched_and_type_kept(how, dtype):
 
 @pytest.mark.parametrize("how", ["auto", "unit_rows", 0, -1.0, np.nan, np.inf, True, None, 1j])
 def test_unknown_rule(how):
-    with pytest.raises(ValueError, match=r"^scale must be one of none, max, unit-rows, standard or a positive"):
+    with pytest.raises(ValueError, match=r"^scale must be one of none, max, unit-rows, standard, minmax, robust or a"):
         scale(np.eye(2), how)
 
 
