@@ -20,7 +20,7 @@ class Source:
 
     Parameters
     ----------
-    y, scale, description, clients, client_names, feature_names, sample_weight, reading
+    y, scale, description, clients, client_names, feature_names, sample_weight, offset, reading
         As in `RawData`, for all rows.
     shape : tuple of int
         Of the features: ``(m, d)``.
@@ -43,6 +43,7 @@ class Source:
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
 
@@ -74,5 +75,6 @@ def in_memory(raw: RawData) -> Source:
         client_names=raw.client_names,
         feature_names=raw.feature_names,
         sample_weight=raw.sample_weight,
+        offset=raw.offset,
         reading=raw.reading,
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.xp import to_numpy
+from dualopt.losses._offset import without_offset
 from dualopt.objectives import MLP, LinearModel
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.problem.data._scaling import Scaling
@@ -53,7 +54,7 @@ def trained(
     _check_classes(schema.classes, class_number(base.loss))
     return {
         "layers": layers,
-        "loss": base.loss,
+        "loss": without_offset(base.loss),
         "schema": schema,
         "certificate": _certificate(trace, convexity),
         "record": known | dict(record or {}),
