@@ -20,7 +20,7 @@ from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientBlock, ClientRows, row_sums
-from dualopt.problem.inputs import Inputs, as_offset, prepare, require_takes, row_weights, without_column
+from dualopt.problem.inputs import Inputs, OffsetOrigin, as_offset, prepare, require_takes, row_weights, without_column
 from dualopt.spec import Spec, built, described, required
 
 __all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
@@ -50,6 +50,8 @@ class LinearModel(FiniteSum):
         The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
     free_intercept : bool
         Whether the weights of the last column, of ones, are not in the norm.
+    offset : OffsetOrigin, optional
+        Where the offsets come from that the labels hold.
     classes : tuple, optional
         The labels that were encoded, in the order of their codes (for a binary loss those of -1 and +1); None where
         labels were codes already.
@@ -71,6 +73,7 @@ class LinearModel(FiniteSum):
     rows: ClientRows
     weights: tuple[float, ...] | None = None
     free_intercept: bool = False
+    offset: OffsetOrigin | None = None
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
@@ -450,6 +453,7 @@ def linear_model(
     intercept = kind_of_intercept(intercept)
     if weights is not None and (sample_weight is not None or class_weight is not None):
         raise ValueError("weights must not be given beside sample_weight or class_weight, which they would undo.")
+    origin = OffsetOrigin.of(offset, exposure)
     with peers.together():
         if isinstance(offset, str):
             X, offset = without_column(X, offset, "offset")
@@ -471,7 +475,7 @@ def linear_model(
             "sample_weight": "given" if data.sample_weight is not None else "none",
             "class_weight": repr(class_weight),
             "client_weights": kind_of_weights(client_weights),
-            "offset": offset is not None,
+            "offset": "none" if origin is None else origin.kind,
             "storage": storage,
             "type of X": str(data.X.dtype),
             "number of columns of X": data.X.shape[1],
@@ -499,6 +503,7 @@ def linear_model(
         rows=rows,
         weights=as_client_weights(client_weights, sums or rows.sizes, data.client_names),
         free_intercept=intercept == "free",
+        offset=origin,
         classes=data.classes,
         feature_names=data.feature_names,
         client_names=data.client_names,

@@ -26,7 +26,7 @@ from dualopt.problem.data import (
 from dualopt.problem.data._blocks import rows_of_block
 from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
-from dualopt.problem.inputs import parse_class_weight, require_takes, row_weights
+from dualopt.problem.inputs import OffsetOrigin, parse_class_weight, require_takes, row_weights
 from dualopt.problem.models import Schema
 from dualopt.problem.options import (
     PLACES,
@@ -173,6 +173,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
             scaling=scaling,
             dtype=options.dtype,
             reading=data.reading,
+            offset=OffsetOrigin.of(options.offset, options.exposure),
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from dualopt.arrays._checks import require
@@ -9,7 +10,30 @@ from dualopt.arrays.xp import Array, array_namespace
 from dualopt.losses import Loss
 from dualopt.problem.inputs._row_weights import as_row_numbers
 
-__all__ = ["as_offset", "require_one_offset", "require_takes"]
+__all__ = ["OffsetOrigin", "as_offset", "require_one_offset", "require_takes"]
+
+
+@dataclass(frozen=True)
+class OffsetOrigin:
+    """Where the offsets of rows come from.
+
+    Attributes
+    ----------
+    kind : {"offset", "exposure"}
+        Whether they are given as they are, or as numbers whose logarithms they are.
+    column : str, optional
+        The column of tables that holds them.
+    """
+
+    kind: str
+    column: str | None = None
+
+    @classmethod
+    def of(cls, offset: Any, exposure: Any) -> OffsetOrigin | None:
+        """Return the origin of what is given, vectors or names of columns; None of nothing."""
+        require_one_offset(offset, exposure)
+        kind, given = ("offset", offset) if exposure is None else ("exposure", exposure)
+        return None if given is None else cls(kind, given if isinstance(given, str) else None)
 
 
 def as_offset(offset: Any, exposure: Any, like: Array, rows: int) -> Array | None:

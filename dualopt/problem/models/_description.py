@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from dualopt.losses import Loss
 from dualopt.problem.data._scaling import Scaling
+from dualopt.problem.inputs import OffsetOrigin
 from dualopt.problem.models._file import Head, is_count, is_object
 from dualopt.problem.models._schema import PLAIN, Schema, class_number
 from dualopt.problem.models._training import BOUNDS
@@ -40,7 +42,7 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "classes": schema.classes,
         "dtype": schema.dtype,
         "scaling": {"how": scaling.how, "divisor": scaling.divisor},
-        "offset": None,
+        "offset": None if schema.offset is None else asdict(schema.offset),
         "reading": dict(schema.reading),
         "certificate": dict(model.certificate),
         "record": _placeless(model.record),
@@ -53,7 +55,6 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
     sizes = "a list of at least two numbers of 1 or more"
     widths = head.get("layers", sizes, lambda x: isinstance(x, list) and len(x) > 1 and all(map(is_count, x)))
     dtype = head.text("dtype", "float64", "float32")
-    head.get("offset", "null, which is all that this version knows", lambda x: x is None)
     loss = _loss(head, types)
     if loss.outputs != widths[-1]:
         head.refuse(f"its loss has {loss.outputs} outputs, and the last of its layers {widths[-1]}")
@@ -70,6 +71,7 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
         "classes": _classes(head, loss),
         "dtype": dtype,
         "reading": head.get("reading", "an object of words, numbers and null", _is_plain),
+        "offset": _offset(head),
     }
     certificate, record = _certificate(head.part("certificate")), head.get("record", "an object", is_object)
     found = head.arrays(shapes, dtype)
@@ -129,6 +131,15 @@ def _classes(head: Head, loss: Loss) -> tuple[Any, ...] | None:
 
     found = head.get("classes", f"null or a list of {count} different labels of one kind", holds)
     return None if found is None else tuple(found)
+
+
+def _offset(head: Head) -> OffsetOrigin | None:
+    """Return where offsets came from."""
+    if head.get("offset", "null or an object", lambda x: x is None or is_object(x)) is None:
+        return None
+    part = head.part("offset")
+    column = part.get("column", "null or a word", lambda x: x is None or isinstance(x, str))
+    return OffsetOrigin(part.text("kind", "offset", "exposure"), column)
 
 
 def _certificate(head: Head) -> Mapping[str, Any]:

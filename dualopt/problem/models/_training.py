@@ -46,6 +46,7 @@ def trained(
             classes=getattr(base, "classes", None),
             scaling=Scaling() if scaling is None else scaling,
             dtype=str(layers[0][0].dtype),
+            offset=getattr(base, "offset", None),
         )
     convexity = objective.mean_mu + objective.regulariser.mu
     convexity = 0.0 if objective.free_intercept else convexity  # which is of the other weights alone
