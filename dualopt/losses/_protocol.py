@@ -30,8 +30,8 @@ class Loss(Protocol):
     its one kink, ``z = y``. ``rounding(z, y)`` returns bounds of the errors of computed values and slopes, two arrays
     ``(..., m)``, where they are larger than above because values or slopes are differences of larger terms; it is
     asked where neither ``curvature`` nor ``lipschitz`` is finite. ``mean(z)`` returns what is predicted, where that is
-    not the predictor itself. ``with_offset(y, offset)`` returns labels and factors, None for 1, with
-    :math:`\phi(z + \text{offset}; y) = \text{factor} \cdot \phi(z; \text{label})`.
+    not the predictor itself; ``link = "log"`` says that it is the exponential, so that rows may have exposures.
+    ``of_differences = True`` says that the loss depends on ``z - y`` alone.
 
     Attributes
     ----------

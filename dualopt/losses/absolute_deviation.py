@@ -33,6 +33,7 @@ class AbsoluteDeviation:
 
     labels: ClassVar[str] = "real"
     nonnegative: ClassVar[bool] = True
+    of_differences: ClassVar[bool] = True
     kink_at_label: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
     sklearn: ClassVar[str] = "svm.LinearSVR"
@@ -81,10 +82,6 @@ class AbsoluteDeviation:
         xp = array_namespace(z)
         step = positive_step(step, z)
         return xp.maximum(z - step, xp.minimum(y, z + step))
-
-    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
-        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: the labels less the offset."""
-        return y - offset, None
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

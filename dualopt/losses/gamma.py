@@ -45,6 +45,7 @@ class Gamma:
     nonnegative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
     family: ClassVar[str] = "gamma"
+    link: ClassVar[str] = "log"
     ratio: ClassVar[str] = "ratio of means"
     self_concordance: ClassVar[float] = 1.0  # both derivatives are the label over the mean
     example: ClassVar[dict[str, Any]] = {}
@@ -133,10 +134,6 @@ class Gamma:
         value, slope = self.value_and_gradient(z, y)
         log_y, growth = logarithm(y, z), 1.0 + xp.abs(slope)  # at least y e^-z
         return errors_of_exponential(value, slope, growth, 1.0 + xp.abs(z) + xp.abs(log_y), log_y - z)
-
-    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
-        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: amounts per exposure."""
-        return y * array_namespace(y).exp(-offset), None
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

@@ -47,6 +47,7 @@ class Huber:
 
     labels: ClassVar[str] = "real"
     nonnegative: ClassVar[bool] = True
+    of_differences: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
     sklearn: ClassVar[str] = "linear_model.HuberRegressor"
 
@@ -100,10 +101,6 @@ class Huber:
         """Shrink a small residual by ``1 + step`` and a large one by ``delta step``."""
         step = positive_step(step, z)
         return z - step * array_namespace(z).clip((z - y) / (1.0 + step), -self.delta, self.delta)
-
-    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
-        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: the labels less the offset."""
-        return y - offset, None
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

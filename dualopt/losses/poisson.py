@@ -52,6 +52,7 @@ class Poisson:
     nonnegative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
     family: ClassVar[str] = "poisson"
+    link: ClassVar[str] = "log"
     ratio: ClassVar[str] = "rate ratio"
     self_concordance: ClassVar[float] = 1.0  # both derivatives are the mean
     example: ClassVar[dict[str, Any]] = {}
@@ -133,11 +134,6 @@ class Poisson:
         value, slope = self.value_and_gradient(z, y)
         size = 1.0 + xp.abs(z) + xp.abs(logarithm(y, z, floor_of_labels(z)))
         return errors_of_exponential(value, slope, slope + 2.0 * y, size, z)
-
-    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
-        """Return labels and factors whose losses at ``z`` are those of ``y`` at ``z + offset``: rates, exposures."""
-        exposure = array_namespace(y).exp(offset)
-        return y / exposure, exposure
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

@@ -48,6 +48,7 @@ class Quantile:
     labels: ClassVar[str] = "real"
     sklearn: ClassVar[str] = "linear_model.QuantileRegressor"
     nonnegative: ClassVar[bool] = True
+    of_differences: ClassVar[bool] = True
     kink_at_label: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
 
@@ -103,10 +104,6 @@ class Quantile:
         xp = array_namespace(z)
         step = positive_step(step, z)
         return xp.maximum(z - (1.0 - self.level) * step, xp.minimum(y, z + self.level * step))
-
-    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
-        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: the labels less the offset."""
-        return y - offset, None
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

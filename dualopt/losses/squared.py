@@ -32,6 +32,7 @@ class Squared:
 
     labels: ClassVar[str] = "real"
     nonnegative: ClassVar[bool] = True
+    of_differences: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
     sklearn: ClassVar[str] = "linear_model.Ridge"
     family: ClassVar[str] = "gaussian"
@@ -81,10 +82,6 @@ class Squared:
         """Compute ``(z + step y) / (1 + step)`` in the form that stays accurate for large steps."""
         step = positive_step(step, z)
         return y + (z - y) / (1.0 + step)
-
-    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
-        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: the labels less the offset."""
-        return y - offset, None
 
     def log_base(self, y: Array) -> Array:
         """Return 0: all of the density at ``z = y`` is in the normaliser."""

@@ -11,21 +11,22 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import is_flag, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, silent, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
 from dualopt.losses import Loss, Squared
+from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
-from dualopt.objectives.rows import Block, ClientBlock, ClientRows, check_domain, row_sums
-from dualopt.problem.inputs import Inputs, as_row_numbers, prepare, row_weights, without_column
+from dualopt.objectives.rows import Block, ClientBlock, ClientRows, row_sums
+from dualopt.problem.inputs import Inputs, OffsetOrigin, as_offset, prepare, require_takes, row_weights, without_column
 from dualopt.spec import Spec, built, described, required
 
 __all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
 
 SHOWN = 3  # names in the text that stands for a model
-COMPUTED = ("L", "_norms")  # once per client, and kept by ``select``
+COMPUTED = ("L", "_norms", "_offset_norms")  # once per client, and kept by ``select``
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,8 +50,8 @@ class LinearModel(FiniteSum):
         The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
     free_intercept : bool
         Whether the weights of the last column, of ones, are not in the norm.
-    has_offset : bool
-        Whether labels and weights stand for others with an offset.
+    offset : OffsetOrigin, optional
+        Where the offsets come from that the labels hold.
     classes : tuple, optional
         The labels that were encoded, in the order of their codes (for a binary loss those of -1 and +1); None where
         labels were codes already.
@@ -72,7 +73,7 @@ class LinearModel(FiniteSum):
     rows: ClientRows
     weights: tuple[float, ...] | None = None
     free_intercept: bool = False
-    has_offset: bool = False
+    offset: OffsetOrigin | None = None
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
@@ -143,7 +144,8 @@ class LinearModel(FiniteSum):
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
         r"""Bound the errors of values and gradients by those of the predictors, the losses and the sums.
 
-        A predictor :math:`\hat z` differs from :math:`z = \theta x` by at most :math:`\gamma_p |\theta| |x|`. With
+        A predictor :math:`\hat z` differs from :math:`z = \theta x` by at most :math:`\gamma_p |\theta| |x|`, and with
+        an offset ``o`` by :math:`\gamma_{p+2} |\theta| |x| + \gamma_2 |o|`. With
         slopes ``s`` of the losses at :math:`\hat z`, convexity bounds what that does to the value and to the linear
         lower bound by :math:`\sum_i w_i |s_i| |\hat z_i - z_i|` each, and the curvature ``c`` of the losses adds
         :math:`\frac c2 \sum_i w_i |\hat z_i - z_i|^2` at most. By the inequality of Cauchy and Schwarz,
@@ -172,7 +174,7 @@ class LinearModel(FiniteSum):
         if math.isfinite(loss.curvature):
             root = xp.sqrt(f) if excess is None else xp.sqrt(f) + xp.sqrt(excess)
             slope = xp.minimum(slope, math.sqrt(2.0 * loss.curvature) * root)
-        shift = gamma(p + 2, value) * X * size + p * least * weight
+        shift = gamma(p + 2, value) * X * size + gamma(2, value) * self._offset_norms + p * least * weight
         values = slope * shift + gamma(m + k + 40, value) * f + unit * weight * weight
         values = values + 0.5 * gamma(entries + 2, value) * self.ridge * size * size
         if math.isfinite(loss.curvature):
@@ -191,7 +193,8 @@ class LinearModel(FiniteSum):
 
         def one(block: Block, points: Array) -> tuple[Array, Array, Array, Array]:
             z, _ = self._predictors(points, block)
-            shift = block.points(shifts)[:, None] + 0.0 * z
+            offset = xp.abs(label_and_offset(block.y)[1] + 0.0 * z)
+            shift = block.points(shifts)[:, None] + gamma(2, value) * offset
             steep = xp.maximum(*(xp.abs(loss.gradient(end, block.y)) for end in (z - shift, z + shift)))
             phi, slope = loss.value_and_gradient(z, block.y)
             own = getattr(loss, "rounding", lambda z, y: (16.0 * eps * phi, 16.0 * eps * xp.abs(slope)))
@@ -310,6 +313,19 @@ class LinearModel(FiniteSum):
         parts = ((part.block.clients, (group.client_norms(part),)) for group, part in self.rows.parts)
         return self.rows.assemble(parts)[0]
 
+    @cached_property
+    def _offset_norms(self) -> Array:
+        """The roots of the sums of ``w_ji o_ji^2``, shape ``(N,)``."""
+        if not isinstance(self.loss, WithOffset):
+            return self._everywhere(0.0)
+
+        def norms(block: Block) -> Array:
+            offset: Any = label_and_offset(block.y)[1]
+            return array_namespace(offset).sqrt(array_namespace(offset).vecdot(block.w, offset * offset))
+
+        parts = ((part.block.clients, (norms(part.block),)) for _, part in self.rows.parts)
+        return self.rows.assemble(parts)[0]
+
     def _ridges(self, weight: float | Array) -> Array:
         """Return ``ridge + weight_j`` of every client, a host array."""
         host = array_namespace(self.rows.group)
@@ -346,6 +362,7 @@ def linear_model(
     sample_weight: Any = None,
     class_weight: Any = None,
     offset: Any = None,
+    exposure: Any = None,
     client_weights: Any = "equal",
     storage: str = "auto",
     peers: Communicator = ALONE,
@@ -388,11 +405,12 @@ def linear_model(
         What the rows of each class count, by the label, beside ``sample_weight``; ``"balanced"``: as much as those of
         every other class (`dualopt.problem.inputs.row_weights`).
     offset : vector of shape (m,), or str, optional
-        Numbers ``o_i`` that are added to the predictors, ``phi(theta x_i + o_i; y_i)``, such as logarithms of exposures
-        for "poisson" and "gamma"; of a DataFrame, the name of a column. The model is kept in the same form without
-        them: for a Poisson loss labels become rates ``y_i e^(-o_i)`` and weights are multiplied by the exposures
-        ``e^(o_i)``, for a gamma loss labels are divided by them, and for losses of ``z - y`` they become ``y_i - o_i``.
-        Other losses refuse it.
+        Numbers ``o_i`` that are added to the predictors, ``phi(theta x_i + o_i; y_i)``; of a DataFrame, the name of a
+        column. For losses of ``z - y`` labels become ``y_i - o_i``; for others they are complex numbers
+        ``y_i + i o_i`` from here on, and the loss is `WithOffset`. Losses with a predictor for each class refuse it.
+    exposure : vector of shape (m,), or str, optional
+        Positive numbers ``t_i``, such as days under observation, for "poisson" and "gamma", whose means are
+        ``t_i exp(theta x_i)`` then: the offset ``log(t_i)``.
     client_weights : "equal", "rows", numbers or dict, default "equal"
         The weights ``w_j`` of the clients in ``E = sum_j w_j f_j / sum_j w_j``, one number for each client, or for each
         of their names. ``"rows"`` is ``m_j``, or the sum of what its rows count: the data part of ``E`` is the mean
@@ -422,9 +440,9 @@ def linear_model(
     >>> f = linear_model(np.eye(3), np.array([1.0, 2.0, 3.0]), loss=Squared(), mu=0.1, clients=[[0, 1], [2]])
     >>> f.n_clients, f.shape, f.value(f.zeros()).tolist()
     (2, (4,), [1.25, 4.5])
-    >>> h = linear_model(np.eye(3), [4, 0, 2], loss="poisson", mu=0.1, offset=np.log([2.0, 1.0, 4.0]))
-    >>> [rows[1].tolist() for rows in h.client_rows()]  # counts per exposure
-    [[2.0, 0.0, 0.5]]
+    >>> h = linear_model(np.zeros((3, 1)), [4, 0, 2], loss="poisson", mu=0.1, exposure=[2.0, 1.0, 4.0])
+    >>> h.gradient(h.zeros())[0, -1].round(6).tolist()  # the mean of exposures less counts
+    0.333333
     >>> X, y = [[1, 0], [0, 1], [1, 1]], ["no", "yes", "yes"]
     >>> g = linear_model(X, y, loss="logistic", mu=0.1, clients=["b", "a", "b"])
     >>> g.classes, g.client_names, g.sizes
@@ -435,11 +453,14 @@ def linear_model(
     intercept = kind_of_intercept(intercept)
     if weights is not None and (sample_weight is not None or class_weight is not None):
         raise ValueError("weights must not be given beside sample_weight or class_weight, which they would undo.")
+    origin = OffsetOrigin.of(offset, exposure)
     with peers.together():
         if isinstance(offset, str):
             X, offset = without_column(X, offset, "offset")
+        if isinstance(exposure, str):
+            X, exposure = without_column(X, exposure, "exposure")
         data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights, sample_weight=sample_weight)
-        labels, factors = (data.y, None) if offset is None else _with_offset(data, offset)
+        offset = _offset(data, offset, exposure)
         as_client_weights(client_weights)  # before rows are copied
         if peers.size > 1 and (data.classes is not None or isinstance(_loss(loss), type)):
             raise ValueError(
@@ -454,7 +475,7 @@ def linear_model(
             "sample_weight": "given" if data.sample_weight is not None else "none",
             "class_weight": repr(class_weight),
             "client_weights": kind_of_weights(client_weights),
-            "offset": offset is not None,
+            "offset": "none" if origin is None else origin.kind,
             "storage": storage,
             "type of X": str(data.X.dtype),
             "number of columns of X": data.X.shape[1],
@@ -466,23 +487,23 @@ def linear_model(
         sums = None if counts is None else row_sums(counts, data.clients)
     rows = ClientRows.build(
         data.X,
-        labels,
+        data.y,
         loss=data.loss,
         clients=data.clients,
+        offset=offset,
         intercept=intercept != "none",
         weights=data.weights if counts is None else counts,
         shares=counts is not None,
-        factors=factors,
         storage=storage,
         peers=peers,
     )
     return LinearModel(
-        loss=data.loss,
+        loss=data.loss if offset is None else with_offset(data.loss),
         ridge=float(mu),
         rows=rows,
         weights=as_client_weights(client_weights, sums or rows.sizes, data.client_names),
         free_intercept=intercept == "free",
-        has_offset=offset is not None,
+        offset=origin,
         classes=data.classes,
         feature_names=data.feature_names,
         client_names=data.client_names,
@@ -503,21 +524,18 @@ def kind_of_intercept(intercept: Any) -> str:
     return intercept
 
 
-def _with_offset(data: Inputs, offset: Any) -> tuple[Array, Array | None]:
-    """Return labels, and factors of the weights, of the same losses without an offset."""
-    if not hasattr(data.loss, "with_offset"):
-        raise ValueError(f"offset needs a loss of numbers, such as 'poisson', not {data.loss}.")
-    xp, numbers = array_namespace(data.y), as_row_numbers(offset, "offset", data.y)
-    if tuple(numbers.shape) != tuple(data.y.shape) or not bool(xp.all(xp.isfinite(numbers))):
-        raise ValueError(f"offset must be {data.y.shape[0]} finite numbers, one for each row of X.")
-    # before labels change: rates of negative counts would be named as labels that nobody gave
-    check_domain(data.y, data.loss)
-    with silent():
-        labels, factors = data.loss.with_offset(data.y, numbers)  # pyright: ignore[reportAttributeAccessIssue]
-    outcomes = (labels,) if factors is None else (labels, factors)
-    if not all(bool(xp.all(xp.isfinite(x))) for x in outcomes):
-        raise ValueError("offset must have numbers whose exponentials are within the range of the type of X.")
-    return labels, factors
+def _offset(data: Inputs, offset: Any, exposure: Any) -> Array | None:
+    """Return the offsets of the rows, None without; refuse what the loss does not take."""
+    like = data.X.data if is_sparse(data.X) else data.X
+    found = as_offset(offset, exposure, like, data.X.shape[0])
+    if found is None:
+        return None
+    require_takes(data.loss, exposure=exposure is not None)
+    if getattr(data.loss, "link", None) == "log":
+        largest = math.log(float(array_namespace(found).finfo(found.dtype).max))
+        within = float(array_namespace(found).max(array_namespace(found).abs(found))) < largest
+        require(within, "offset must have numbers whose exponentials are within the range of the type of X")
+    return found
 
 
 def _loss(loss: Any) -> Any:

@@ -26,6 +26,7 @@ from dualopt.arrays.xp import (
     to_numpy,
 )
 from dualopt.losses import Loss
+from dualopt.losses._offset import labels_with_offset
 from dualopt.objectives._compiled import CompiledGroup, dense_group
 from dualopt.objectives._dense import Block, ClientBlock, Group
 from dualopt.objectives._index import Index
@@ -97,7 +98,7 @@ class ClientRows:
         intercept: bool = False,
         weights: Array | None = None,
         shares: bool = False,
-        factors: Array | None = None,
+        offset: Array | None = None,
         storage: str = "auto",
         outputs: int | None = None,
         peers: Communicator = ALONE,
@@ -121,8 +122,8 @@ class ClientRows:
             The ``w_ji``; ``1/m_j`` when not given.
         shares : bool, default False
             Whether the weights are divided by their sums over each client (`row_sums`), which must be positive.
-        factors : array of shape (m,), optional
-            Positive numbers by which the weights, given or not, are multiplied.
+        offset : array of shape (m,), optional
+            What is added to the predictors; labels hold it (`dualopt.losses._offset`).
         storage : "auto", "sparse" or "dense"
             How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
             faster (``dualopt.objectives._sparse.sparse_is_faster``).
@@ -145,6 +146,8 @@ class ClientRows:
         with peers.together():
             _check_data(X, like, y, loss)
             rows, sizes = _partition(X.shape[0], clients)
+            if offset is not None:
+                y = labels_with_offset(loss, y, offset)
         m = peers.total(X.shape[0])
         columns, outputs = X.shape[1] + intercept, loss.outputs if outputs is None else outputs
         dense = Group if is_sparse(X) else dense_group(X, columns=columns, outputs=outputs, rows=m)
@@ -163,8 +166,6 @@ class ClientRows:
             labels, weight = xp.reshape(xp.take(y, own, axis=0), shape), xp.reshape(row_weights(places), shape)
             if shares:
                 weight = weight / xp.sum(weight, axis=1, keepdims=True)
-            if factors is not None:
-                weight = weight * xp.reshape(xp.take(factors, own, axis=0), shape)
             if is_sparse(X):
                 groups.append(SparseGroup.build(X[own], labels, weight, intercept=intercept))
             else:
@@ -489,12 +490,7 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
         raise ValueError(f"y must hold finite numbers of the type {X.dtype} of X for the loss {loss}.")
     if loss.labels == "binary" and bool(xp.any(xp.abs(y) != 1)):
         raise ValueError(f"y must hold only -1 and +1 for the loss {loss}.")
-    check_domain(y, loss)
-
-
-def check_domain(y: Array, loss: Loss) -> None:
-    """Refuse real labels that the loss does not have; the sentence tells none of them."""
-    xp, domain = array_namespace(y), getattr(loss, "label_domain", None)
+    domain = getattr(loss, "label_domain", None)
     if domain is not None and not bool(xp.all(y >= 0 if domain == "nonnegative" else y > 0)):
         raise ValueError(f"y must hold only {domain} numbers for the loss {loss}.")
 

@@ -26,7 +26,7 @@ from dualopt.problem.data import (
 from dualopt.problem.data._blocks import rows_of_block
 from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
-from dualopt.problem.inputs import parse_class_weight, row_weights
+from dualopt.problem.inputs import OffsetOrigin, parse_class_weight, require_takes, row_weights
 from dualopt.problem.models import Schema
 from dualopt.problem.options import (
     PLACES,
@@ -95,6 +95,8 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     loss_was_chosen = options.loss == "auto" and layers is None
     name = automatic_loss(data.y) if loss_was_chosen else "multinomial" if layers is not None else options.loss
     loss = _loss(name, options.loss_param, data.y)
+    if data.offset is not None:
+        require_takes(loss, exposure=options.exposure is not None)
     y = encode_labels(data.y, loss.labels)  # before rows are drawn: a part is encoded like the whole
     y = y if loss.labels == "class" else y.astype(options.dtype)
     chosen, labels, owners = None, data.y, data.clients
@@ -111,6 +113,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         clients=owners,
     )
     counts = _row_weights(options, data, chosen, y, loss)
+    offset = data.offset if data.offset is None else data.offset.astype(options.dtype)
     sizes = tuple(map(len, clients))
     mine = block(len(clients), peers)
     weights = parse_numbers(options.client_weights)
@@ -126,10 +129,11 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     if isinstance(data, Dataset):
         X = data.X if chosen is None else data.X[chosen]
         scaling = data.scaling
-        y, counts = (x if x is None or chosen is None else x[chosen] for x in (y, counts))
+        y, counts, offset = (x if x is None or chosen is None else x[chosen] for x in (y, counts, offset))
     else:
-        of_rows, scale = (y, counts), reading["scale"]
-        X, (y, counts), clients, scaling = rows_of_block(data, of_rows, chosen, clients, scale, options.dtype, peers)
+        of_rows, scale = (y, counts, offset), reading["scale"]
+        X, of_rows, clients, scaling = rows_of_block(data, of_rows, chosen, clients, scale, options.dtype, peers)
+        y, counts, offset = of_rows
     objective, rows, network = _objective(
         options,
         layers,
@@ -137,6 +141,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         upload(X),
         upload(y),
         counts if counts is None else upload(counts),
+        offset if offset is None else upload(offset),
         loss,
         [part.tolist() for part in clients],
         names,
@@ -169,6 +174,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
             dtype=options.dtype,
             reading=data.reading,
             columns=data.columns,
+            offset=OffsetOrigin.of(options.offset, options.exposure),
         ),
     )
 
@@ -188,6 +194,7 @@ def _facts(data: Source) -> dict[str, Any]:
         "labels": data.y,
         "clients of the rows": data.clients,
         "weights of the rows": data.sample_weight,
+        "offsets of the rows": data.offset,
         "names of the clients": data.client_names and repr(data.client_names).encode(),
         **data.contents(),
     }
@@ -282,6 +289,7 @@ def _objective(
     X: Array,
     y: Array,
     counts: Array | None,
+    offset: Array | None,
     loss: Loss,
     clients: Sequence[Sequence[int]],
     names: Mapping[str, Any],
@@ -298,6 +306,7 @@ def _objective(
             intercept=options.intercept,
             clients=clients,
             sample_weight=counts,
+            offset=offset,
             client_weights=weights,
             storage=options.storage,
             peers=peers,

@@ -11,7 +11,7 @@ from dualopt.objectives import Objective
 from dualopt.objectives._weights import as_client_weights, parse_numbers
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data.partitions import partition_rule
-from dualopt.problem.inputs import parse_class_weight
+from dualopt.problem.inputs import parse_class_weight, require_one_offset
 from dualopt.problem.preprocessing import REFUSE, TableOptions
 from dualopt.spec import Spec, built, pairs
 from dualopt.spec.plugins import entry_points, is_spelled
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 PLACES = ("data", "data_home")  # options that say where the data are, which need not be the same for all processes
+COLUMNS = ("label", "client", "sample_weight", "offset", "exposure")  # of a table, which are no features
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
 
 
@@ -49,6 +50,10 @@ class ProblemOptions:
         Column of a table that says whose a row is: the clients.
     sample_weight : str, optional
         Column of a table that says what a row counts among those of its client.
+    offset : str, optional
+        Column of a table whose numbers are added to the predictors.
+    exposure : str, optional
+        Column of a table whose logarithms are added to the predictors, such as days: for losses poisson and gamma.
     data_param : list of str
         Option of the data set, such as m=5000; repeatable.
     split : str, optional
@@ -109,6 +114,8 @@ class ProblemOptions:
     label: str | None = None
     client: str | None = None
     sample_weight: str | None = None
+    offset: str | None = None
+    exposure: str | None = None
     data_param: list[str] = field(default_factory=list)
     split: str | None = None
     missing: str = "refuse"
@@ -151,8 +158,10 @@ def check_options(options: ProblemOptions) -> None:
         raise ValueError(f"seed must be at least 0, got {options.seed}.")
     kind_of_intercept(options.intercept)
     parse_class_weight(options.class_weight)
-    if options.model.startswith("mlp") and (options.class_weight or options.sample_weight):
-        raise ValueError("class_weight and sample_weight are for linear models, not for model mlp.")
+    require_one_offset(options.offset, options.exposure)
+    of_linear = ("class_weight", "sample_weight", "offset", "exposure")
+    if options.model.startswith("mlp") and any(getattr(options, name) for name in of_linear):
+        raise ValueError("class_weight, sample_weight, offset and exposure are for linear models, not for model mlp.")
     for name, value in (("mu", options.mu), ("sigma", options.sigma)):
         if value is not None and not 0 <= value < math.inf:
             raise ValueError(f"{name} must be a finite number, at least 0, not {value}.")
@@ -206,10 +215,10 @@ def hidden_layers(text: str) -> tuple[int, ...] | None:
 def load_options(options: ProblemOptions) -> dict[str, Any]:
     """Return the arguments of ``dualopt.problem.data.load``, the options of the data set among them."""
     own = {name: number(text) for name, text in pairs(options.data_param, "data_param").items()}
-    of_tables = {"label", "client", "sample_weight", "missing", "categories"}
+    of_tables = {*COLUMNS, "missing", "categories"}
     for name in sorted({"name", "data_home", "scale", "dtype", "seed", *of_tables} & set(own)):
         raise ValueError(f"data_param must not be {name}, which has an option of its own.")
-    columns = {name: getattr(options, name) for name in ("split", "label", "client", "sample_weight")}
+    columns = {name: getattr(options, name) for name in ("split", *COLUMNS)}
     own |= {name: given for name, given in columns.items() if given is not None}
     rules = {"missing": options.missing, "categories": options.categories}
     TableOptions(**rules)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dualopt.arrays.communicator import Communicator
 from dualopt.arrays.xp import Array, array_namespace, is_sparse
+from dualopt.losses._offset import label_and_offset
 from dualopt.objectives import MLP, FiniteSum
 from dualopt.objectives.rows import predictors
 from dualopt.problem.models import Model, Schema
@@ -193,7 +194,8 @@ class Problem:
 
     def _hits(self, z: Array, y: Array) -> int:
         """Count the rows whose label has the largest predictor, or its sign."""
-        xp = array_namespace(z)
+        xp, (y, offset) = array_namespace(z), label_and_offset(y)
+        z = z + offset
         multiclass = self.rows.loss.labels == "class"
         hits = xp.argmax(z, axis=0) == xp.astype(y, xp.int64) if multiclass else z * y > 0
         return int(xp.sum(xp.astype(hits, xp.int64)))

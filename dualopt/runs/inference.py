@@ -183,7 +183,7 @@ def inference(
     at = Covariances.at(found, theta, weights, more, units.scale, shift_invariant=shift_invariant)
     n, fit = units.rows, None
     covariances, degrees = {}, {}
-    if units.is_likelihood and hasattr(loss, "family") and not model.has_offset:
+    if units.is_likelihood and hasattr(loss, "family"):
         fit = _fit(loss, found, weights, units, at)
         covariances["likelihood"], degrees["likelihood"] = fit.dispersion * at.by_likelihood(), fit.degrees
     if N > 1:
@@ -248,8 +248,6 @@ def check_inference(objective: Any, like: LinearModel | None = None, kind: str =
     linear = isinstance(f, LinearModel) or getattr(f, "is_linear", False)
     require(linear, f"objective must be a linear model for standard errors, not a {type(f).__name__}")
     model: Any = f if like is None else like
-    exposed = kind == "likelihood" and getattr(model, "has_offset", False)
-    require(not exposed, "kind must be clients where rows have an offset, which changes labels and weights")
     is_model = isinstance(model, LinearModel)
     require(is_model, "like must be given for clients that are elsewhere: a linear model with their loss and columns")
     check_loss(model.loss, math.prod(model.shape), own.regulariser, kind)

@@ -16,6 +16,7 @@ from typing import Any, Self
 from dualopt.arrays._extras import optional
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, is_sparse, to_numpy
+from dualopt.losses._offset import label_and_offset
 from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
 from dualopt.objectives._rounding import gamma, tiny
 from dualopt.objectives._weights import mean, shares
@@ -279,9 +280,11 @@ def _dual_point(objective: LinearModel, theta: Array, duals: Sequence[Any]) -> D
         # rounding: conjugates are sums of products with u, y and 1, points are sums over the rows, and what is outside
         # the domain by 8 eps (4 k eps for class labels) counts as its nearest point
         size = xp.sqrt(xp.sum(u * u, axis=0)) if k > 1 else xp.abs(u)
+        y, offset = label_and_offset(y)
         labels = 1.0 if loss.labels == "class" else xp.abs(y)
         if hasattr(loss, "label_domain"):  # conjugates have products with their logarithms
             labels = labels + xp.abs(xp.log(xp.maximum(y, tiny(y))))
+        labels = labels + 2.0 * xp.abs(offset + xp.zeros_like(size))  # u o is in the conjugate, too
         terms = xp.abs(conjugate) + size * (labels + size) + (0.0 if loss.labels == "real" else 1.0)
         conjugates.append(xp.sum(w * (conjugate + gamma(X.shape[0] + 16 * k + 16, u) * terms)))
         outside = 8.0 * k * epsilon(u) * loss.lipschitz if bounded else 0.0

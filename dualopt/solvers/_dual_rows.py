@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace, device, to_numpy
+from dualopt.losses._offset import label_and_offset
 from dualopt.objectives._rounding import client_norm, gamma
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
@@ -152,7 +153,8 @@ def _rounding(problem: LocalProblem, s: DualRows) -> Array:
     for j, (X, y, w, _) in enumerate(padded(problem, s.u.shape[1])):
         u, z = s.u[j, : X.shape[0]], predictors(X, s.theta[j, :])
         value, slope = loss.value_and_gradient(z, y)
-        shift = gamma(X.shape[1] + 2, u) * row_norms(X) * length[j]
+        offset = xp.abs(label_and_offset(y)[1] + 0.0 * z)
+        shift = gamma(X.shape[1] + 2, u) * row_norms(X) * length[j] + gamma(2, u) * offset
         size = xp.abs(u)
         terms = xp.abs(value) + size * (xp.abs(z) + xp.abs(y) + size) + float(entropic)
         room = gamma(32, u) * terms + (xp.abs(slope) + size) * shift

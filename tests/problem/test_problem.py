@@ -192,7 +192,7 @@ def test_balanced_classes_are_counted_among_the_rows_that_take_part() -> None:
         ({"sample_weight": "site"}, "site"),
         ({"sample_weight": "age"}, "sample_weight must be 60 finite nonnegative numbers, one for each row of X."),
         ({"intercept": "yes"}, "intercept must be True, False, 'penalised', 'free' or 'none', not yes."),
-        ({"model": "mlp=3", "class_weight": "balanced"}, "class_weight and sample_weight are for linear models"),
+        ({"model": "mlp=3", "class_weight": "balanced"}, "class_weight, sample_weight, offset and exposure are for"),
     ],
 )
 def test_weights_that_do_not_fit(tmp_path: Path, changes: dict[str, str], sentence: str) -> None:

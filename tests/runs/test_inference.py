@@ -128,17 +128,30 @@ def test_counts_and_costs_equal_generalised_linear_models() -> None:
     np.testing.assert_allclose((found.deviance, found.dispersion), (witness.deviance, witness.scale), **CLOSE)
 
 
-def test_an_offset_leaves_the_covariance_by_the_clients() -> None:
-    """Exposures that are all alike look like counts of rows: what a row counts is not known then."""
-    counts = np.random.default_rng(2).poisson(2.0 * np.exp(0.3 * MEAN)).astype(float)
-    f = model("poisson", y=counts, offset=np.full(m, math.log(2.0)))
-    found = at_minimum(f)
-    assert found.kind == "clients"
-    offset = np.full(m, math.log(2.0))
-    witness = sm.GLM(counts, Z, sm.families.Poisson(), offset=offset).fit(tol=1e-14, **by_groups(True))
+def test_offsets_are_those_of_generalised_linear_models() -> None:
+    """Counts and costs with exposures that differ, and odds with an offset: everything that has one without them."""
+    days = np.random.default_rng(4).uniform(0.1, 5.0, m)
+    counts = np.random.default_rng(2).poisson(days * np.exp(0.3 * MEAN)).astype(float)
+    found = at_minimum(model("poisson", y=counts, exposure=days))
+    assert found.kind == "likelihood"
+    witness = sm.GLM(counts, Z, sm.families.Poisson(), exposure=days).fit(tol=1e-14, tol_criterion="params")
+    columns_equal(found, witness)
+    got, expected = (found.deviance, found.log_likelihood, found.aic), (witness.deviance, witness.llf, witness.aic)
+    np.testing.assert_allclose(got, expected, **CLOSE)
+    costs = days * np.random.default_rng(3).gamma(2.0, np.exp(0.3 * MEAN) / 2.0)
+    found = at_minimum(model("gamma", y=costs, offset=np.log(days)))
+    gamma = sm.families.Gamma(sm.families.links.Log())
+    witness = sm.GLM(costs, Z, gamma, offset=np.log(days)).fit(tol=1e-14, tol_criterion="params")
+    observed = -witness.model.hessian(witness.params, scale=witness.scale, observed=True)  # bse is by the expected one
+    np.testing.assert_allclose(found.standard_errors, np.sqrt(np.diag(np.linalg.inv(observed))), **CLOSE)
+    np.testing.assert_allclose((found.deviance, found.dispersion), (witness.deviance, witness.scale), **CLOSE)
+    found = at_minimum(model("logistic", offset=MEAN))
+    witness = sm.GLM(BINARY, Z, sm.families.Binomial(), offset=MEAN).fit(tol=1e-14, tol_criterion="params")
+    columns_equal(found, witness)
+    np.testing.assert_allclose((found.deviance, found.log_likelihood), (witness.deviance, witness.llf), **CLOSE)
+    found = at_minimum(model("poisson", y=counts, exposure=days), kind="clients")
+    witness = sm.GLM(counts, Z, sm.families.Poisson(), exposure=days).fit(tol=1e-14, **by_groups(True))
     np.testing.assert_allclose(found.standard_errors, witness.bse, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"^kind must be clients where rows have an offset"):
-        inference(f, np.zeros(4), kind="likelihood")
 
 
 @pytest.mark.parametrize("small_sample", [True, False])

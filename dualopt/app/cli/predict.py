@@ -34,6 +34,9 @@ def predict(
     loss: Annotated[
         str | None, Option(help="The loss of the model, FILE.py:NAME, where it is one of yours: models hold no code.")
     ] = None,
+    without_offset: Annotated[
+        bool, Option("--without-offset", help="Predict for an offset of 0, an exposure of 1, whatever the data have.")
+    ] = False,
     out: Annotated[Path, Option(help="File for the predictions, in the order of the rows.")] = Path("predictions.csv"),
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the file.")] = False,
 ) -> None:
@@ -46,7 +49,11 @@ def predict(
     options = {name: number(text) for name, text in pairs(data_param or [], "data_param").items()}
     options |= {} if split is None else {"split": split}
     rows = new_rows(trained.schema, data, data_home=data_home, **options)
-    columns = prediction_columns(trained, rows.X)
+    offset = 0.0 if without_offset else rows.offset
+    if offset is None and trained.schema.offset is not None:
+        sentence = trained.schema.without_offsets(f"data {data!r}")
+        raise ValueError(sentence.replace("offset=0", "--without-offset"))
+    columns = prediction_columns(trained, rows.X, offset)
     write_predictions(out, columns)
     lines = {"model": f"{model}: {_described(trained)}", "rows": f"{len(columns['prediction'])} of {data}"}
     if rows.unused:

@@ -72,6 +72,8 @@ class RawData:
         The names of the columns.
     sample_weight : array, shape (m,), optional
         What each row counts, where the source says it.
+    offset : array, shape (m,), optional
+        What is added to the predictor of each row, where the source says it.
     reading : mapping, optional
         Options with which other files of the same kind must be read so that their columns mean the same.
     columns : Columns, optional
@@ -86,6 +88,7 @@ class RawData:
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     columns: Columns | None = None
 
@@ -113,6 +116,8 @@ class Dataset:
         The names of the columns.
     sample_weight : array, shape (m,), optional
         What each row counts, where the source says it.
+    offset : array, shape (m,), optional
+        What is added to the predictor of each row, where the source says it.
     reading : mapping, optional
         Options with which other files of the same kind must be read so that their columns mean the same, such as the
         column of labels.
@@ -143,6 +148,7 @@ class Dataset:
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     scaling: Scaling = field(default_factory=Scaling)
     columns: Columns | None = None

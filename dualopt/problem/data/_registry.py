@@ -78,10 +78,10 @@ def load(
     **options
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
         "dense"), ``first_index`` (0 or 1, found in the file by default) and ``max_bytes`` (the largest dense matrix to
-        make, half of the free memory by default) of LIBSVM files; ``label``, ``client`` and ``sample_weight``, columns
-        of a table, and ``missing`` ("refuse", "mean", "median") and ``categories`` ("refuse", "indicators", or
-        ``"sex=f,m; stage=1,2"``), what becomes of its gaps and words; those of synthetic data are listed by
-        `available`.
+        make, half of the free memory by default) of LIBSVM files; ``label``, ``client``, ``sample_weight``, ``offset``
+        and ``exposure``, columns of a table, and ``missing`` ("refuse", "mean", "median") and ``categories``
+        ("refuse", "indicators", or ``"sex=f,m; stage=1,2"``), what becomes of its gaps and words; those of synthetic
+        data are listed by `available`.
 
     Returns
     -------
@@ -201,6 +201,7 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
         client_names=raw.client_names,
         feature_names=raw.feature_names,
         sample_weight=raw.sample_weight,
+        offset=raw.offset,
         reading=raw.reading,
         columns=raw.columns,
         scaling=fitted,

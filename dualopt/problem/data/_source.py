@@ -21,7 +21,7 @@ class Source:
 
     Parameters
     ----------
-    y, scale, description, clients, client_names, feature_names, sample_weight, reading, columns
+    y, scale, description, clients, client_names, feature_names, sample_weight, offset, reading, columns
         As in `RawData`, for all rows.
     shape : tuple of int
         Of the features: ``(m, d)``.
@@ -44,6 +44,7 @@ class Source:
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     columns: Columns | None = None
     name: str = ""
@@ -76,6 +77,7 @@ def in_memory(raw: RawData) -> Source:
         client_names=raw.client_names,
         feature_names=raw.feature_names,
         sample_weight=raw.sample_weight,
+        offset=raw.offset,
         reading=raw.reading,
         columns=raw.columns,
     )

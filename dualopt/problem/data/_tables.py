@@ -11,7 +11,7 @@ from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import file_hash
 from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
-from dualopt.problem.inputs import as_row_weights, by_owner, label_values, without_column
+from dualopt.problem.inputs import as_offset, as_row_weights, by_owner, label_values, without_column
 from dualopt.problem.inputs._frames import as_frame, as_matrix
 from dualopt.problem.preprocessing import Columns, Table, TableOptions, fitted_columns
 
@@ -26,10 +26,12 @@ def load(
     label: str | None = None,
     client: str | None = None,
     sample_weight: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
     missing: str = "refuse",
     categories: str = "refuse",
 ) -> RawData:
-    """Read a table: one column of labels, perhaps one of clients and one of weights, all others features.
+    """Read a table: one column of labels, perhaps some of clients, weights and offsets, all others features.
 
     The first line of a text file names the columns, which a comma, semicolon, tab or bar separates. An empty cell is
     missing; words such as NA are words. Names of clients are kept as they are written.
@@ -44,21 +46,24 @@ def load(
         The column that says whose a row is.
     sample_weight : str, optional
         The column that says what a row counts.
+    offset, exposure : str, optional
+        The column of what is added to the predictors, or of numbers whose logarithms are.
     missing, categories : str
         What becomes of gaps and words (`dualopt.problem.preprocessing.TableOptions`).
 
     Raises
     ------
     ValueError
-        If the file is damaged or too large for the memory, ``label``, ``client`` or ``sample_weight`` is no column, or
-        a column holds what it must not; the sentence names the column.
+        If the file is damaged or too large for the memory, an argument names no column, or a column holds what it must
+        not; the sentence names the column.
     ModuleNotFoundError
         If PyArrow or narwhals is missing.
     """
     table = read_table(path, client)
     check_names(path, table.column_names)
     _require_label(table.column_names, label)
-    rest, columns = _columns(table, label, client, sample_weight, is_parquet(path))
+    own = {"label": label, "client": client, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+    rest, columns = _columns(table, own, is_parquet(path))
     X, feature_names, prepared = _features(rest, TableOptions(missing=missing, categories=categories))
     return RawData(
         X=X,
@@ -66,7 +71,7 @@ def load(
         scale="none",
         description=f"table {path}",
         feature_names=feature_names,
-        reading={"label": label, "client": client, "sample_weight": sample_weight},
+        reading=own,
         **columns,
     )
 
@@ -91,7 +96,7 @@ def read_columns(path: Path, options: TableOptions, *, label: str | None = None)
     table = read_table(path, None)
     check_names(path, table.column_names)
     _require_label(table.column_names, label)
-    rest, columns = _columns(table, label, None, None, is_parquet(path))
+    rest, columns = _columns(table, {"label": label}, is_parquet(path))
     return options.table(as_frame(rest, "X")), columns["y"]
 
 
@@ -101,24 +106,25 @@ def source(
     label: str | None = None,
     client: str | None = None,
     sample_weight: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
     missing: str = "refuse",
     categories: str = "refuse",
 ) -> Source:
-    """Read labels, clients and weights of a table, rows when they are wanted; arguments and errors are those of `load`.
+    """Read what is no feature of a table, rows when they are wanted; arguments and errors are those of `load`.
 
     Types of columns depend on all rows: columns are read as a whole, some at a time.
     """
     names = column_names(path)
     check_names(path, names)
     _require_label(names, label)
-    own = [name for name in (label, client, sample_weight) if name is not None]
-    if len({*names}) < len(names) or len({*own}) < len(own) or not {*own} <= {*names}:
-        return in_memory(load(path, label=label, client=client, sample_weight=sample_weight))  # says what is wrong
+    own = {"label": label, "client": client, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+    of_rows = [name for name in own.values() if name is not None]
     options = TableOptions(missing=missing, categories=categories)
-    if not options.refuse_all:  # how many features there are depends on all rows
-        given = {"label": label, "client": client, "sample_weight": sample_weight}
-        return in_memory(load(path, **given, missing=missing, categories=categories))
-    features = [name for name in names if name not in own]
+    wrong = len({*names}) < len(names) or len({*of_rows}) < len(of_rows) or not {*of_rows} <= {*names}
+    if wrong or not options.refuse_all:  # `load` says what is wrong; how many features there are depends on all rows
+        return in_memory(load(path, **own, missing=missing, categories=categories))
+    features = [name for name in names if name not in of_rows]
 
     def table(columns: list[str]) -> Any:
         return read_table(path, client if client in columns else None, columns, len(columns) / len(names))
@@ -131,7 +137,7 @@ def source(
             found += [column[rows] for column in options.table(frame).columns]
         return as_matrix(found, len(rows))
 
-    _, columns = _columns(table(own), label, client, sample_weight, is_parquet(path))
+    _, columns = _columns(table(of_rows), own, is_parquet(path))
     return Source(
         scale="none",
         description=f"table {path}",
@@ -139,7 +145,7 @@ def source(
         read=read,
         contents=lambda: {"contents of the file": file_hash(path)},
         feature_names=tuple(features),
-        reading={"label": label, "client": client, "sample_weight": sample_weight},
+        reading=own,
         **columns,
     )
 
@@ -153,21 +159,21 @@ def _features(columns: Any, options: TableOptions) -> tuple[np.ndarray, tuple[st
     return found.matrix(table), found.feature_names, found
 
 
-def _columns(
-    table: Any, label: str | None, client: str | None, sample_weight: str | None, typed: bool
-) -> tuple[Any, dict[str, Any]]:
+def _columns(table: Any, own: dict[str, str | None], typed: bool) -> tuple[Any, dict[str, Any]]:
     """Return the columns of the features, and what the others say, by the names that `RawData` has for it."""
-    assert label is not None
-    rest, y = without_column(table, label, "label")
-    found: dict[str, Any] = {"y": y}
-    if client is not None:
-        rest, owners = without_column(rest, client, "client")
-        values = owners.to_list() if typed else _numbered(owners.to_list())
+    rest, columns = table, {}
+    for argument, name in own.items():
+        if name is not None:
+            rest, columns[argument] = without_column(rest, name, argument)
+    found: dict[str, Any] = {}
+    like, rows = np.ones(1), len(columns["label"])
+    if "client" in columns:
+        values = columns["client"].to_list() if typed else _numbered(columns["client"].to_list())
         found["clients"], found["client_names"] = codes_of(values)
-    if sample_weight is not None:
-        rest, weights = without_column(rest, sample_weight, "sample_weight")
-        found["sample_weight"] = as_row_weights(weights, np.ones(1), len(y), "sample_weight")
-    return rest, found | {"y": label_values(y)}
+    if "sample_weight" in columns:
+        found["sample_weight"] = as_row_weights(columns["sample_weight"], like, rows, "sample_weight")
+    found["offset"] = as_offset(columns.get("offset"), columns.get("exposure"), like, rows)
+    return rest, found | {"y": label_values(columns["label"])}
 
 
 def check_names(path: Path, columns: list[Any]) -> None:

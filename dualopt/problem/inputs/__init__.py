@@ -17,12 +17,15 @@ from dualopt.problem.inputs._clients import as_clients, by_owner, row_numbers
 from dualopt.problem.inputs._features import as_features, require_entries
 from dualopt.problem.inputs._frames import as_frame, is_table, take_column
 from dualopt.problem.inputs._labels import as_labels, classes_of, label_values
+from dualopt.problem.inputs._offsets import OffsetOrigin, as_offset, require_one_offset, require_takes
 from dualopt.problem.inputs._row_weights import as_row_numbers, as_row_weights, parse_class_weight, row_weights
 
 __all__ = [
     "Inputs",
+    "OffsetOrigin",
     "as_clients",
     "as_features",
+    "as_offset",
     "as_row_numbers",
     "as_row_weights",
     "by_owner",
@@ -31,6 +34,8 @@ __all__ = [
     "parse_class_weight",
     "prepare",
     "require_entries",
+    "require_one_offset",
+    "require_takes",
     "row_numbers",
     "row_weights",
     "without_column",

@@ -13,6 +13,7 @@ import numpy as np
 
 from dualopt.losses import Loss
 from dualopt.problem.data._scaling import SHIFTS, Scaling
+from dualopt.problem.inputs import OffsetOrigin
 from dualopt.problem.models._file import Head, is_count, is_object
 from dualopt.problem.models._schema import PLAIN, Schema, class_number
 from dualopt.problem.models._training import BOUNDS
@@ -42,7 +43,7 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "classes": schema.classes,
         "dtype": schema.dtype,
         "scaling": {"how": scaling.how, "divisor": scaling.divisor},
-        "offset": None,
+        "offset": None if schema.offset is None else asdict(schema.offset),
         "columns": None if schema.columns is None else asdict(schema.columns),
         "reading": dict(schema.reading),
         "certificate": dict(model.certificate),
@@ -56,7 +57,6 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
     sizes = "a list of at least two numbers of 1 or more"
     widths = head.get("layers", sizes, lambda x: isinstance(x, list) and len(x) > 1 and all(map(is_count, x)))
     dtype = head.text("dtype", "float64", "float32")
-    head.get("offset", "null, which is all that this version knows", lambda x: x is None)
     loss = _loss(head, types)
     if loss.outputs != widths[-1]:
         head.refuse(f"its loss has {loss.outputs} outputs, and the last of its layers {widths[-1]}")
@@ -74,6 +74,7 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
         "dtype": dtype,
         "reading": head.get("reading", "an object of words, numbers and null", _is_plain),
         "columns": _columns(head, widths[0]),
+        "offset": _offset(head),
     }
     certificate, record = _certificate(head.part("certificate")), head.get("record", "an object", is_object)
     found = head.arrays(shapes, dtype)
@@ -169,6 +170,15 @@ def _is_fills(x: Any, words: list[Any]) -> bool:
     if not isinstance(x, list) or len(x) != len(words):
         return False
     return all(fill is None or (_is_number(fill) and listed is None) for fill, listed in zip(x, words, strict=True))
+
+
+def _offset(head: Head) -> OffsetOrigin | None:
+    """Return where offsets came from."""
+    if head.get("offset", "null or an object", lambda x: x is None or is_object(x)) is None:
+        return None
+    part = head.part("offset")
+    column = part.get("column", "null or a word", lambda x: x is None or isinstance(x, str))
+    return OffsetOrigin(part.text("kind", "offset", "exposure"), column)
 
 
 def _certificate(head: Head) -> Mapping[str, Any]:

@@ -138,23 +138,26 @@ class Model:
         """Whether the loss is a likelihood of classes."""
         return self.loss.labels != "real" and hasattr(self.loss, "mean")
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the labels of rows, shape ``(m,)``: classes, or numbers.
 
         Parameters
         ----------
         X : DataFrame, array, sparse matrix of SciPy, tensor or list of lists, shape (m, d)
             The features as the data had them, before they were scaled; :class:`Schema` says how columns are found.
+        offset : number or vector of shape (m,), optional
+            What is added to the predictors, such as logarithms of exposures; by default the column of ``X`` that the
+            model was trained with.
 
         Raises
         ------
         ValueError
             If the rows do not fit the model, with one sentence.
         """
-        return self.labels(self.predictors(X))
+        return self.labels(self.predictors(X, offset))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes, shape ``(m, k)``.
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Return the probabilities of the classes, shape ``(m, k)``; arguments are those of :meth:`predict`.
 
         Raises
         ------
@@ -163,19 +166,19 @@ class Model:
         """
         if not self.has_probabilities:
             raise ValueError(f"predict_proba needs a loss that is a likelihood of classes, not {Spec.of(self.loss)}.")
-        return self.probabilities(self.predictors(X))
+        return self.probabilities(self.predictors(X, offset))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the predictors, ``(m,)`` for numbers and two classes, positive for the second, else ``(m, k)``."""
-        z = self.predictors(X)
+        z = self.predictors(X, offset)
         if len(z) == 2:
             return z[1] - z[0]
         return z[0] if len(z) == 1 else z.T
 
-    def predictors(self, X: Any) -> np.ndarray:
+    def predictors(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return ``z`` of rows, shape ``(k, m)``, with ``k`` the number of outputs of the loss."""
         found = [self._forward(piece) for piece in self._pieces(self.schema.rows(X))]
-        return np.concatenate(found, axis=1)
+        return np.concatenate(found, axis=1) + self.schema.offsets(X, offset)
 
     def labels(self, z: np.ndarray) -> np.ndarray:
         """Return what is predicted at predictors of shape ``(k, m)``, shape ``(m,)``."""
@@ -198,7 +201,7 @@ class Model:
         Raises
         ------
         ValueError
-            If no estimator of scikit-learn predicts as the loss does.
+            If no estimator of scikit-learn predicts as the loss does, or the model has offsets, which none of them has.
         ModuleNotFoundError
             If scikit-learn is missing.
         """

@@ -22,6 +22,7 @@ class NewRows(NamedTuple):
 
     X: Any  # what the model takes, shape (m, d), not scaled
     y: np.ndarray | None  # raw labels, shape (m,), where the data have them
+    offset: np.ndarray | None = None  # shape (m,), where the data have the column of the model
     unused: tuple[str, ...] = ()  # columns that are neither features nor labels
 
 
@@ -74,7 +75,9 @@ def _table(schema: Schema, path: Path, what: str) -> NewRows:
     schema.places(names, what)
     wanted, label = list(schema.column_names), schema.reading.get("label")
     labelled = isinstance(label, str) and label in names and label not in wanted
-    columns = [*wanted, str(label)] if labelled else wanted
+    origin = schema.offset
+    offset = None if origin is None or origin.column not in names else origin.column
+    columns = [*wanted, *([str(label)] if labelled else []), *([] if offset is None else [offset])]
     twice = next((one for one in columns if names.count(one) > 1), None)
     if twice is not None:
         raise ValueError(f"{what} has two columns named {twice!r}: rename or drop one.")
@@ -83,5 +86,6 @@ def _table(schema: Schema, path: Path, what: str) -> NewRows:
         column = as_frame(table.column(label), what)
         y = None if column.null_count() else series_values(column)
     own = {*columns, schema.reading.get("client"), schema.reading.get("sample_weight")}
+    shift = None if offset is None else schema.offsets(as_frame(table.select([offset]), what), what=what)
     unused = tuple(one for one in dict.fromkeys(names) if one not in own)
-    return NewRows(schema.rows(table.select(wanted), what), y, unused)
+    return NewRows(schema.rows(table.select(wanted), what), y, shift, unused)

@@ -14,7 +14,7 @@ from dualopt.problem.models._model import Model
 __all__ = ["agreement", "prediction_columns", "write_predictions"]
 
 
-def prediction_columns(model: Model, X: Any) -> dict[str, np.ndarray]:
+def prediction_columns(model: Model, X: Any, offset: Any = None) -> dict[str, np.ndarray]:
     """Return predictions, and probabilities of the classes, or else their predictors, ``(m,)`` each.
 
     Parameters
@@ -23,6 +23,8 @@ def prediction_columns(model: Model, X: Any) -> dict[str, np.ndarray]:
         The model.
     X : DataFrame, array or sparse matrix, shape (m, d)
         The rows.
+    offset : number or vector of shape (m,), optional
+        As in `Model.predict`.
 
     Examples
     --------
@@ -32,7 +34,7 @@ def prediction_columns(model: Model, X: Any) -> dict[str, np.ndarray]:
     >>> {name: x.round(2).tolist() for name, x in prediction_columns(model, [[1.0]]).items() if name != "prediction"}
     {'probability no': [0.27], 'probability yes': [0.73]}
     """
-    z = model.predictors(X)
+    z = model.predictors(X, offset)
     found = {"prediction": model.labels(z)}
     if model.classes is None:
         return found

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays._checks import is_number
 from dualopt.arrays.xp import is_sparse, to_numpy
 from dualopt.losses import Loss
 from dualopt.problem.data._dataset import check_features
 from dualopt.problem.data._scaling import Scaling
-from dualopt.problem.inputs import as_features, require_entries
+from dualopt.problem.inputs import OffsetOrigin, as_features, as_offset, require_entries
 from dualopt.problem.inputs._frames import as_frame, column_names, frame_features, is_table
 from dualopt.problem.preprocessing import Columns
 
@@ -43,6 +44,8 @@ class Schema:
         float64 or float32, in which all was computed.
     reading : mapping
         Options with which files are read so that their columns mean the same, such as the name of the label column.
+    offset : OffsetOrigin, optional
+        Where the offsets of the predictors came from.
     columns : Columns, optional
         How the columns of a table become features, where words or gaps are not refused. Rows that are no table are
         these features.
@@ -64,6 +67,7 @@ class Schema:
     scaling: Scaling = field(default_factory=Scaling)
     dtype: str = "float64"
     reading: Mapping[str, Any] = field(default_factory=dict)
+    offset: OffsetOrigin | None = None
     columns: Columns | None = None
 
     @property
@@ -98,6 +102,42 @@ class Schema:
         X = X.tocsr() if is_sparse(X) else to_numpy(X)
         check_features(X)
         return X
+
+    def offsets(self, X: Any, given: Any = None, what: str = "X") -> Any:
+        """Return what is added to the predictors of rows: a number, or an array of shape (m,).
+
+        Parameters
+        ----------
+        X : as for `rows`
+            The rows; a DataFrame may have the column from which the offsets of the model came.
+        given : number or vector of shape (m,), optional
+            The offsets, in place of those of the column.
+        what : str, default "X"
+            What sentences call the rows.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained with offsets, and there are none.
+        """
+        rows, like = X.shape[0] if hasattr(X, "shape") else len(X), np.zeros(0, self.dtype)
+        if given is not None:
+            return as_offset(np.full(rows, float(given)) if is_number(given) else given, None, like, rows)
+        if self.offset is None:
+            return 0.0
+        frame = as_frame(X, what)
+        if frame is not None and is_table(frame) and self.offset.column in column_names(frame):
+            column = frame[self.offset.column]
+            offset, exposure = (column, None) if self.offset.kind == "offset" else (None, column)
+            return as_offset(offset, exposure, like, rows)
+        raise ValueError(self.without_offsets(what))
+
+    def without_offsets(self, what: str) -> str:
+        """Say that rows have no offsets, and what helps."""
+        assert self.offset is not None
+        column = "offsets" if self.offset.column is None else f"a column {self.offset.column!r}"
+        unit = "an offset of 0" if self.offset.kind == "offset" else "an exposure of 1"
+        return f"{what} must have {column}, with which the model was trained: offset=0 predicts for {unit}."
 
     def places(self, names: Sequence[str], what: str = "X") -> list[int]:
         """Return where the features of the model are among these columns.

@@ -60,6 +60,8 @@ def _linear(model: Any, W: np.ndarray, b: np.ndarray) -> Any:
         name = {"real": "linear_model.Ridge", "binary": "svm.LinearSVC", "class": "svm.LinearSVC"}[loss.labels]
     if name is None:
         raise ValueError(f"loss {type(loss).__name__} names no estimator of scikit-learn, so that to_sklearn has none.")
+    if model.schema.offset is not None:
+        raise ValueError("to_sklearn has no model with offsets: the estimators of scikit-learn do not take them.")
     module, _, name = name.rpartition(".")
     found = getattr(import_module(f"sklearn.{module}"), name)()
     if classes is None:

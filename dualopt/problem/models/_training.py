@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.xp import to_numpy
+from dualopt.losses._offset import without_offset
 from dualopt.objectives import MLP, LinearModel
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.problem.data._scaling import Scaling
@@ -45,6 +46,7 @@ def trained(
             classes=getattr(base, "classes", None),
             scaling=Scaling() if scaling is None else scaling,
             dtype=str(layers[0][0].dtype),
+            offset=getattr(base, "offset", None),
         )
     convexity = objective.mean_mu + objective.regulariser.mu
     convexity = 0.0 if objective.free_intercept else convexity  # which is of the other weights alone
@@ -53,7 +55,7 @@ def trained(
     _check_classes(schema.classes, class_number(base.loss))
     return {
         "layers": layers,
-        "loss": base.loss,
+        "loss": without_offset(base.loss),
         "schema": schema,
         "certificate": _certificate(trace, convexity),
         "record": known | dict(record or {}),
