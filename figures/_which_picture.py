@@ -22,6 +22,7 @@ LEVELS = (1.0, 1.25, 2.0, 5.0, math.inf)  # times the vectors of the best: the e
 WORDS = ("within a quarter of the best", "up to twice", "up to 5 times", "more", "not within the limits")
 NEAR = 1.25  # times the best: who is never so near has no row
 MISSED = "0.85"
+LETTER = 0.055  # inches of a letter in the name of a problem
 
 
 def draw_grid(cells: Sequence[Mapping[str, str]], width: str = "page") -> Figure:
@@ -39,7 +40,7 @@ def draw_grid(cells: Sequence[Mapping[str, str]], width: str = "page") -> Figure
     tried = np.array([[_tried(inside[methods[i], p]["end"]) for p in problems] for i in order])
     size = {"height": 0.35 + 0.135 * len(order), "width": width, "least": plotting.WIDTHS[width]}
     figure, grid = plotting.panels(len(columns), 1, **size, sharex=True)
-    figure.set_figheight(figure.get_figheight() + 1.9)  # names of problems
+    figure.set_figheight(figure.get_figheight() + 0.3 + LETTER * max(map(len, problems)))
     colours = [*colormaps["viridis_r"](np.linspace(0.0, 1.0, len(LEVELS) - 1)), MISSED]
     for axes, (column, found) in zip(grid.flat, ratios.items(), strict=True):
         kinds = np.where(np.isnan(found[order]), len(LEVELS) - 1, np.digitize(found[order], LEVELS[1:-1], right=True))
