@@ -265,6 +265,8 @@ METHODS = {
 
 NEWER = ("gamma", "poisson", "quantile", "squared_hinge")  # losses that have tests by what they are
 
+STEEP = ("gamma", "poisson")
+
 
 def _loss(module: str) -> Judges:
     name = module.replace("_", "-")
@@ -272,8 +274,9 @@ def _loss(module: str) -> Judges:
     pattern = f"{pattern}|steep|half_lines|quantile|kink" if module in NEWER else pattern
     accuracy = Selected("tests/runs/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
     own, offsets = Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_offsets.py", pattern)
-    likelihoods = Selected("tests/runs/test_inference.py", rf"densit.*|third.*({pattern})")
-    return Judges((own, Selected("tests/losses/test_losses.py", pattern), accuracy, offsets, likelihoods))
+    likelihoods = Selected("tests/runs/test_inference.py", rf"densit|pearson|third.*({pattern})")
+    found = (own, Selected("tests/losses/test_losses.py", pattern), accuracy, offsets, likelihoods)
+    return Judges((*found, Selected("tests/losses/test_tangents.py", pattern)) if module in STEEP else found)
 
 
 PROOFS = {  # of each part of the machinery that proves rates, the quick tests of each file of tests that are about it
@@ -424,7 +427,7 @@ TABLE |= {
     ),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
-    "dualopt/solvers/interior_point.py": _solver("interior_point"),
+    "dualopt/solvers/interior_point.py": _solver("interior_point", Selected("tests/solvers/test_interior_point.py")),
     "dualopt/solvers/lbfgs.py": _solver(
         "lbfgs",
         Selected("tests/solvers/test_lbfgs_defaults.py"),
@@ -767,7 +770,7 @@ TABLE |= {
         )
         for name, tests, instances in (
             ("quadratic", ("quadratic", "rounding"), "quadratic"),
-            ("rows", ("objective", "parts", "sampling", "linear"), "Squared|Multinomial"),
+            ("rows", ("rows", "objective", "parts", "sampling", "linear", "sparse"), "Squared|Multinomial"),
             ("network", ("network",), "network"),
             ("nonconvex_penalty", ("nonconvex_penalty",), "nonconvex"),
             ("sharpness_aware", ("sharpness_aware",), "uphill"),
