@@ -182,7 +182,8 @@ class SitePreparing:
     """
 
     def __init__(self, project: Project, rows: Any, file: Path) -> None:
-        self._data, self._file = rows, file
+        self._data: Any = rows  # None when they were given up
+        self._file = file
         self._answers: list[protocol.Summary] = []
         self._features: Numbers | None = None
         self._preparing = Preparing.from_text(project, file.read_text()) if file.exists() else Preparing(project)
