@@ -12,6 +12,7 @@ from dualopt.federation.project import Project
 from dualopt.federation.settings import example_of
 from dualopt.objectives import Composite
 from dualopt.problem.data import class_names
+from dualopt.problem.inputs import OffsetOrigin
 from dualopt.problem.models import Model, Schema
 from dualopt.runs.trace import Trace
 
@@ -59,6 +60,7 @@ def model_of(project: Project, trace: Trace, prepared: Prepared | None = None) -
         scaling=found.scaling,
         dtype=project.dtype,
         columns=columns,
+        offset=OffsetOrigin.of(project.offset, project.exposure),
     )
     record: dict[str, Any] = {"options": {"project": project.fingerprint}}
     if project.rows:

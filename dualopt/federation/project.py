@@ -24,7 +24,7 @@ from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data.scaling import OF_ALL_ROWS, check_scale
-from dualopt.problem.inputs import parse_class_weight
+from dualopt.problem.inputs import OffsetOrigin, parse_class_weight, require_takes
 from dualopt.problem.preprocessing import INDICATORS, REFUSE, TableOptions
 from dualopt.regularisers import Zero
 from dualopt.runs.inference import check_loss
@@ -78,6 +78,8 @@ class Project(Typed):
     categories : str
         Columns of words: refuse; indicators, for which each site tells its categories; or the words, as
         ``sex=f,m; stage=1,2``.
+    offset, exposure : str, optional
+        The column of each site's table whose numbers, or whose logarithms, are added to the predictors.
     scale : str
         none, unit-rows, or a number to divide by; or standard, minmax, robust or max, whose numbers are found in the
         rows of all sites before the first round (`dualopt.federation.preparing`).
@@ -132,6 +134,8 @@ class Project(Typed):
     class_weight: str | None = None
     missing: str = "refuse"
     categories: str = "refuse"
+    offset: str | None = None
+    exposure: str | None = None
     scale: str = "none"
     least_rows: int = 5
     client_weights: str = "equal"
@@ -330,6 +334,8 @@ class Project(Typed):
         ):
             require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))
         kind_of_intercept(self.intercept)
+        if OffsetOrigin.of(self.offset, self.exposure) is not None:
+            require_takes(self.loss_object, exposure=self.exposure is not None)
         require(
             self.class_weight is None or isinstance(parse_class_weight(self.class_weight), dict),
             "class_weight must be numbers by class in a federation, where nobody counts the classes of all sites",

@@ -148,6 +148,7 @@ class SiteRows(NamedTuple):
 
     X: Any
     y: np.ndarray
+    offset: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -208,7 +209,8 @@ def prepared_objective(project: Project, site: str, rows: SiteRows, prepared: Pr
         check_features(X)
     y = rows.y if project.loss_object.labels == "class" else rows.y.astype(X.dtype)
     with refusing("problem"):
-        return objective_of(project, X, y, project.sites.index(site))
+        offset = None if rows.offset is None else rows.offset.astype(X.dtype)
+        return objective_of(project, X, y, project.sites.index(site), offset)
 
 
 def site_rows(project: Project, site: str, data: str | Path, *, label: str | None = None) -> SiteRows:
@@ -233,7 +235,7 @@ def site_rows(project: Project, site: str, data: str | Path, *, label: str | Non
     return found
 
 
-def objective_of(project: Project, X: Any, y: Any, number: int = 0) -> LinearModel:
+def objective_of(project: Project, X: Any, y: Any, number: int = 0, offset: Any = None) -> LinearModel:
     """Return the cost of the site with this number if it has these rows."""
     weights = parse_numbers(project.client_weights)
     if isinstance(weights, list):
@@ -246,6 +248,7 @@ def objective_of(project: Project, X: Any, y: Any, number: int = 0) -> LinearMod
         clients=1,
         intercept=project.intercept,
         class_weight=_class_weight(project),
+        offset=offset,
         client_weights=weights,
         storage=project.storage,
     )
@@ -273,12 +276,14 @@ def example_of(project: Project, number: int = 0, prepared: Prepared | None = No
     loss, columns = project.loss_object, None if prepared is None else prepared.columns
     X = np.zeros((2, project.features if columns is None else len(columns.feature_names)), dtype=project.dtype)
     y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(loss.labels, np.ones(2))
-    return objective_of(project, X, y if loss.labels == "class" else y.astype(X.dtype), number)
+    offset = None if project.offset is None and project.exposure is None else np.zeros(2, dtype=project.dtype)
+    return objective_of(project, X, y if loss.labels == "class" else y.astype(X.dtype), number, offset)
 
 
 def _rows(project: Project, data: str | Path, label: str | None) -> SiteRows:
-    """Load data and labels as the project wants them."""
-    options: dict[str, Any] = {} if label is None else {"label": label}
+    """Load data, labels and offsets as the project wants them."""
+    named = {"label": label, "offset": project.offset, "exposure": project.exposure}
+    options: dict[str, Any] = {name: column for name, column in named.items() if column is not None}
     with refusing("data"):
         reader, first = _reader(str(data), None)
     if reader is _libsvm:  # the last columns may be zero in all rows of this site
@@ -288,10 +293,10 @@ def _rows(project: Project, data: str | Path, label: str | None) -> SiteRows:
     with refusing("data"):
         if project.table_options.refuse_all:
             found = load(data, scale="none", dtype=project.dtype, **options)
-            X, labels, names = found.X, found.y, found.feature_names
+            X, labels, offset, names = found.X, found.y, found.offset, found.feature_names
         else:
             require(reader is load_table, f"data {str(data)!r} must be a table, of whose columns features are made")
-            X, labels = read_columns(Path(first), project.table_options, **options)
+            X, labels, offset = read_columns(Path(first), project.table_options, **options)
             names = X.names
     columns = X.shape[1] if names is None else len(names)
     with refusing("columns"):
@@ -300,6 +305,7 @@ def _rows(project: Project, data: str | Path, label: str | None) -> SiteRows:
             for n, (mine, agreed) in enumerate(zip(names, project.feature_names, strict=True)):
                 require(mine == agreed, f"data {str(data)!r} must have the feature {agreed!r} as number {n + 1}", mine)
     try:
-        return SiteRows(X, encode_labels(labels, project.loss_object.labels, classes=list(project.classes) or None))
+        y = encode_labels(labels, project.loss_object.labels, classes=list(project.classes) or None)
     except ValueError as error:
         raise RefusedError(f"data {str(data)!r}: {error}", code="labels") from None
+    return SiteRows(X, y, offset)

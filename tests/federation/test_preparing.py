@@ -22,6 +22,7 @@ from dualopt.federation.model import model_of
 from dualopt.federation.preparing import Preparing, SitePreparing, prepared_by
 from dualopt.federation.settings import site_rows
 from dualopt.problem.build import build_problem
+from dualopt.problem.inputs import OffsetOrigin
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs.recording import run
 from tests.federation.problems import SITES
@@ -120,6 +121,45 @@ def test_three_hospitals_have_the_digits_of_one_process(tmp_path: Path, rules: s
     assert model.schema.feature_names == alone.schema.feature_names
     new = hospital("basel").drop(columns="sick")
     np.testing.assert_array_equal(model.decision_function(new), alone.decision_function(new))
+
+
+@pytest.mark.parametrize("rules", [{}, {"missing": "refuse", "categories": "refuse"}], ids=["table", "numbers"])
+def test_exposures_of_the_sites_are_those_of_one_process(tmp_path: Path, rules: dict[str, str]) -> None:
+    """A column of each site's table, which no feature is made of and no message tells."""
+
+    def visits(site: str) -> pd.DataFrame:
+        table, rng = hospital(site), np.random.default_rng(7 + SITES.index(site))
+        table = table[["age", "stage", "dose"]] if not rules else table[["dose", "smokes"]].astype(float)
+        return table.assign(days=rng.uniform(1, 9, len(table)), sick=rng.poisson(3.0, len(table)))
+
+    names = tuple(visits("lyon").columns[:-2])
+    given = {"loss": "poisson", "exposure": "days", "classes": (), "features": len(names), "feature_names": names}
+    project = replace(project_of(), **given, **rules, algorithm="fedsplit")
+    with tables(tmp_path, project) as m:
+        for site in SITES:
+            visits(site).to_csv(tmp_path / f"{site}.csv", index=False)
+        assert m.serve()["refused"] is None
+        record = (tmp_path / "result" / "prepared.json").read_text()
+        trace = m.trace
+    path = tmp_path / "all.csv"
+    pd.concat([visits(site).assign(site=f"{n}") for n, site in enumerate(SITES)]).to_csv(path, index=False)
+    options = ProblemOptions(
+        data=str(path),
+        label="sick",
+        client="site",
+        scale="standard",
+        loss="poisson",
+        mu=0.1,
+        exposure="days",
+        **{"missing": project.missing, "categories": project.categories},
+    )
+    problem = build_problem(options)
+    method = resolve(project.method, problem.objective)
+    expected = run(method, problem.objective, rounds=project.rounds, tol=0.0, certify_every=1)
+    np.testing.assert_array_equal(trace.theta, expected.theta)
+    np.testing.assert_array_equal(trace["energy"], expected["energy"])
+    model = model_of(project, trace, Preparing.from_text(project, record).found)
+    assert model.schema.offset == problem.model(expected, {}).schema.offset == OffsetOrigin("exposure", "days")
 
 
 class Sites:

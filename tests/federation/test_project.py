@@ -33,6 +33,8 @@ CHANGES: dict[str, Any] = {
     "feature_names": tuple("abcde"),
     "intercept": "free",
     "class_weight": "1=3.0",
+    "offset": "age",
+    "exposure": "age",
     "missing": "mean",
     "categories": "a=1,2",
     "scale": "255",
@@ -55,6 +57,7 @@ CHANGES: dict[str, Any] = {
     "package": "0.0.1",
 }
 WITH: dict[str, dict[str, Any]] = {
+    "exposure": {"loss": "poisson", "classes": ()},
     "missing": {"feature_names": tuple("abcde")},
     "categories": {"feature_names": tuple("abcde")},
     "regulariser": {"algorithm": "feddr"},

@@ -51,6 +51,10 @@ class ProjectOptions:
         What is put in a gap of a table: refuse, or the mean or median of the column at all sites.
     categories : str
         Columns of words in a table: refuse; indicators, 0 and 1 for each word; or the words, as sex=f,m; stage=1,2.
+    offset : str, optional
+        Column of each site's table whose numbers are added to the predictors.
+    exposure : str, optional
+        Column of each site's table whose logarithms are added, such as days: for losses poisson and gamma.
     scale : str
         none, unit-rows or a number to divide by; standard, minmax, robust or max by numbers of all sites.
     least_rows : int
@@ -77,6 +81,8 @@ class ProjectOptions:
     class_weight: str | None = None
     missing: str = "refuse"
     categories: str = "refuse"
+    offset: str | None = None
+    exposure: str | None = None
     scale: str = "none"
     least_rows: int = 5
     client_weights: str = "equal"
@@ -185,6 +191,8 @@ def described_project(folder: Path, problem: ProjectOptions, loop: RunOptions, m
         class_weight=problem.class_weight,
         missing=problem.missing,
         categories=problem.categories,
+        offset=problem.offset,
+        exposure=problem.exposure,
         scale=problem.scale,
         least_rows=problem.least_rows,
         client_weights=problem.client_weights,
@@ -197,7 +205,8 @@ def _like(problem: ProjectOptions) -> dict[str, Any]:
     """Return what a file says of features, labels and the loss that suits them."""
     if problem.like is None:
         return {}
-    options: dict[str, Any] = {} if problem.label is None else {"label": problem.label}
+    named = {"label": problem.label, "offset": problem.offset, "exposure": problem.exposure}
+    options: dict[str, Any] = {name: column for name, column in named.items() if column is not None}
     rules = {"missing": problem.missing, "categories": problem.categories}
     data = load(problem.like, **options, **{name: rule for name, rule in rules.items() if rule != REFUSE})
     loss = automatic_loss(data.y)

@@ -21,7 +21,16 @@ from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite, linear_model
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data import iid
-from dualopt.problem.inputs import as_row_weights, by_owner, row_weights, without_column
+from dualopt.problem.inputs import (
+    OffsetOrigin,
+    as_offset,
+    as_row_weights,
+    by_owner,
+    require_takes,
+    row_weights,
+    without_column,
+)
+from dualopt.problem.inputs._frames import as_frame
 from dualopt.problem.models import Model, Schema
 from dualopt.regularisers import L1
 from dualopt.runs.inference import Inference, inference
@@ -44,6 +53,7 @@ class FederatedLinearModel(BaseEstimator):
     model_: Model
     n_features_in_: int
     feature_names_in_: np.ndarray
+    _offset_origin: OffsetOrigin | None
 
     def __init__(
         self,
@@ -111,6 +121,35 @@ class FederatedLinearModel(BaseEstimator):
             objective, theta, gap=self.certified_gap_, kind=kind, level=level, names=list(map(str, columns))
         )
 
+    def _with_offset(self, X: Any, offset: Any, exposure: Any) -> tuple[Any, Any]:
+        """Return the features without a column of offsets, and the offsets; both are remembered for predictions."""
+        self._offset_origin = origin = OffsetOrigin.of(offset, exposure)
+        if origin is None:
+            return X, None
+        if origin.column is not None:
+            X, given = without_column(X, origin.column, origin.kind)
+            X = X.to_native()
+            offset, exposure = (given, None) if origin.kind == "offset" else (None, given)
+        return X, as_offset(offset, exposure, np.zeros(0), np.shape(X)[0])
+
+    def _new_offset(self, X: Any, offset: Any, exposure: Any) -> tuple[Any, Any]:
+        """Return the features of new rows without a column of offsets, and their offsets."""
+        given, origin = OffsetOrigin.of(offset, exposure), self._offset_origin
+        if origin is not None and origin.column is not None and as_frame(X, "X") is not None:
+            try:
+                rest, column = without_column(X, origin.column, origin.kind)
+            except ValueError:
+                if given is None:
+                    raise
+            else:
+                X = rest.to_native()
+                if given is None:
+                    offset, exposure = (column, None) if origin.kind == "offset" else (None, column)
+        if origin is not None and offset is None and exposure is None:
+            raise ValueError(f"{origin.kind} must be given for predictions, too, as it was for fit.")
+        found = as_offset(offset, exposure, np.zeros(0), np.shape(X)[0])
+        return X, 0.0 if found is None else found[:, None]
+
     def _rows(self, X: Any, groups: Any, clients: Any) -> tuple[Any, Any]:
         """Return the features and who owns each row, None where the rows are to be dealt out."""
         if groups is not None and clients is not None:
@@ -124,8 +163,13 @@ class FederatedLinearModel(BaseEstimator):
             X = rest.to_native()
         return X, owners
 
-    def _train(self, X: Any, y: np.ndarray, owners: Any, loss: Loss, counts: np.ndarray | None) -> None:
+    def _train(
+        self, X: Any, y: np.ndarray, owners: Any, loss: Loss, counts: np.ndarray | None, offset: np.ndarray | None
+    ) -> None:
         """Run the method on encoded labels of rows that count as much as is said."""
+        origin = self._offset_origin
+        if origin is not None:
+            require_takes(loss, exposure=origin.kind == "exposure")
         self._check_parameters()
         seed = self._seed()
         parts, self.client_names_ = self._parts(X.shape[0], owners, seed, counts)
@@ -137,6 +181,7 @@ class FederatedLinearModel(BaseEstimator):
             mu=(1.0 - own) * self.mu,
             clients=parts,
             sample_weight=counts,
+            offset=None if offset is None else offset.astype(X.dtype),
             client_weights=self.client_weights,
             intercept=self.intercept,
         )
@@ -193,6 +238,7 @@ class FederatedLinearModel(BaseEstimator):
             feature_names=None if names is None else tuple(names.tolist()),
             classes=None if classes is None else tuple(classes.tolist()),
             dtype=str(X.dtype),
+            offset=self._offset_origin,
         )
 
     def _counts(
@@ -305,9 +351,10 @@ class FederatedLinearModel(BaseEstimator):
         check_is_fitted(self)
         self.model_.save(path)
 
-    def _predictors(self, X: Any) -> np.ndarray:
-        """Return ``X coef_' + intercept_``, shape ``(m, outputs)``."""
+    def _predictors(self, X: Any, offset: Any = None, exposure: Any = None) -> np.ndarray:
+        """Return ``X coef_' + intercept_ + offset``, shape ``(m, outputs)``."""
         check_is_fitted(self)
+        X, offset = self._new_offset(X, offset, exposure)
         if self._client_column is not None:
             try:
                 rest, _ = without_column(X, self._client_column, "clients")
@@ -317,7 +364,7 @@ class FederatedLinearModel(BaseEstimator):
                 X = rest.to_native()
         _require_unmasked(X=X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ np.atleast_2d(self.coef_).T) + np.atleast_1d(self.intercept_)
+        return np.asarray(X @ np.atleast_2d(self.coef_).T) + np.atleast_1d(self.intercept_) + offset
 
 
 def _require_unmasked(**arguments: Any) -> None:

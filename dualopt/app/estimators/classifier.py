@@ -159,7 +159,15 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         tags.classifier_tags.multi_class = several
         return tags
 
-    def fit(self, X: Any, y: Any, groups: Any = None, clients: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        clients: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> Self:
         """Train on the rows of all clients.
 
         Parameters
@@ -173,12 +181,16 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
             column of the DataFrame ``X``.
         sample_weight : vector, shape (m,), optional
             What each row counts, at least 0; a row of weight 2 is the same as the row twice.
+        offset : vector, shape (m,), or str, optional
+            What is added to the predictor of each row; a string is the name of a column of the DataFrame ``X``, in
+            which predictions find it, too; for two classes.
 
         Raises
         ------
         ValueError
             If an argument does not fit, or the method diverges.
         """
+        X, offset = self._with_offset(X, offset, None)
         X, owners = self._rows(X, groups, clients)
         X, y = self._validated(X, y, owners)
         check_classification_targets(y)
@@ -186,33 +198,36 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         loss = self._loss_for(len(self.classes_))
         labels = codes if loss.labels == "class" else (2.0 * codes - 1.0).astype(X.dtype)
         counts = self._counts(sample_weight, self.class_weight, X, labels, loss, self.classes_.tolist())
-        self._train(X, labels, owners, loss, counts)
+        self._train(X, labels, owners, loss, counts, offset)
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the predictors, shape ``(m,)`` for two classes, positive for the second one, else ``(m, k)``."""
-        z = self._predictors(X)
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Return the predictors, shape ``(m,)`` for two classes, positive for the second one, else ``(m, k)``.
+
+        An ``offset``, of shape ``(m,)``, is needed where ``fit`` had one, unless it is a column of ``X``.
+        """
+        z = self._predictors(X, offset)
         if len(self.classes_) > 2:
             return z
         return z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the labels of rows, shape ``(m,)``."""
-        z = self.decision_function(X)
+        z = self.decision_function(X, offset)
         return self.classes_[(z > 0).astype(np.int64) if z.ndim == 1 else np.argmax(z, axis=1)]
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the probabilities of the classes, shape ``(m, k)``."""
-        z = self.decision_function(X)
+        z = self.decision_function(X, offset)
         z = np.stack([-z / 2, z / 2], axis=1) if z.ndim == 1 else z
         z = np.exp(z - z.max(axis=1, keepdims=True))
         return z / z.sum(axis=1, keepdims=True)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the logarithms of the probabilities, shape ``(m, k)``."""
-        z = self.decision_function(X)
+        z = self.decision_function(X, offset)
         z = np.stack([-z / 2, z / 2], axis=1) if z.ndim == 1 else z
         z = z - z.max(axis=1, keepdims=True)
         return z - np.log(np.exp(z).sum(axis=1, keepdims=True))

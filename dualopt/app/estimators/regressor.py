@@ -52,7 +52,16 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
     (1.0, True)
     """
 
-    def fit(self, X: Any, y: Any, groups: Any = None, clients: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        clients: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> Self:
         """Train on the rows of all clients.
 
         Parameters
@@ -66,24 +75,44 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
             column of the DataFrame ``X``.
         sample_weight : vector, shape (m,), optional
             What each row counts, at least 0; a row of weight 2 is the same as the row twice.
+        offset : vector, shape (m,), or str, optional
+            What is added to the predictor of each row; a string is the name of a column of the DataFrame ``X``, in
+            which predictions find it, too.
+        exposure : vector, shape (m,), or str, optional
+            In place of ``offset``, positive numbers whose logarithm it is, such as days under observation: for
+            "poisson" and "gamma".
 
         Raises
         ------
         ValueError
             If an argument does not fit, or the method diverges.
         """
+        X, offset = self._with_offset(X, offset, exposure)
         X, owners = self._rows(X, groups, clients)
         X, y = self._validated(X, y, owners)
         loss = Squared() if self.loss == "auto" else self._named_loss()
         if loss.labels != "real":
             raise ValueError(f"loss {self.loss} is for classes: use FederatedClassifier.")
         counts = self._counts(sample_weight, None, X, y, loss)
-        self._train(X, np.asarray(y, dtype=X.dtype), owners, loss, counts)
+        self._train(X, np.asarray(y, dtype=X.dtype), owners, loss, counts, offset)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions for rows, shape ``(m,)``: means, for a loss that has them."""
-        z = self._predictors(X)[:, 0]
+    def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> np.ndarray:
+        """Return the predictions for rows, shape ``(m,)``: means, for a loss that has them.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame, shape (m, p)
+            Features.
+        offset, exposure : vector, shape (m,), optional
+            As for ``fit``: needed where it had one, unless it is a column of ``X``.
+
+        Raises
+        ------
+        ValueError
+            If rows do not fit those of ``fit``.
+        """
+        z = self._predictors(X, offset, exposure)[:, 0]
         mean = getattr(self._named_loss(), "mean", None) if self.loss != "auto" else None
         return z if mean is None else mean(z)

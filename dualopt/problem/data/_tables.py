@@ -76,8 +76,15 @@ def load(
     )
 
 
-def read_columns(path: Path, options: TableOptions, *, label: str | None = None) -> tuple[Table, np.ndarray]:
-    """Return the columns of a table that are features, as they are, and the labels.
+def read_columns(
+    path: Path,
+    options: TableOptions,
+    *,
+    label: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
+) -> tuple[Table, np.ndarray, np.ndarray | None]:
+    """Return the columns of a table that are features, as they are, the labels, and the offsets if it has any.
 
     Parameters
     ----------
@@ -85,8 +92,8 @@ def read_columns(path: Path, options: TableOptions, *, label: str | None = None)
         The file.
     options : TableOptions
         What is refused.
-    label : str
-        The column of labels.
+    label, offset, exposure : str, optional
+        As of `load`.
 
     Raises
     ------
@@ -96,8 +103,9 @@ def read_columns(path: Path, options: TableOptions, *, label: str | None = None)
     table = read_table(path, None)
     check_names(path, table.column_names)
     _require_label(table.column_names, label)
-    rest, columns = _columns(table, {"label": label}, is_parquet(path))
-    return options.table(as_frame(rest, "X")), columns["y"]
+    own = {"label": label, "offset": offset, "exposure": exposure}
+    rest, columns = _columns(table, own, is_parquet(path))
+    return options.table(as_frame(rest, "X")), columns["y"], columns["offset"]
 
 
 def source(
