@@ -16,6 +16,7 @@ from dualopt.engine.rounds import resolve
 from dualopt.lab.claims import Inequality, check
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
+from dualopt.lab.verification.own import load_instance
 from dualopt.lab.verification.pictures import picture
 from dualopt.lab.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
 from dualopt.lab.verification.verdict import verify as examine
@@ -78,6 +79,10 @@ def verify(
     param: Annotated[
         list[str] | None, Option("--param", "-p", help="Parameter of the algorithm, such as rho=0; repeatable.")
     ] = None,
+    instance: Annotated[
+        list[str] | None,
+        Option(help="A problem of yours besides, FILE.py:NAME: a function that returns an objective; repeatable."),
+    ] = None,
     method: MethodOptions,
     test: ClaimOptions,
 ) -> None:
@@ -87,8 +92,8 @@ def verify(
     and of E - E* where E is not strongly convex. With --claim: 0 where every verdict is the expected one, else 1.
     """
     if claim is not None:
-        if algorithm is not None or rate is not None:
-            raise ValueError("claim must be given without algorithm and rate.")
+        if algorithm is not None or rate is not None or instance:
+            raise ValueError("claim must be given without algorithm, rate and instance.")
         _check(claim, test.out)
         return
     if algorithm is None or rate is None:
@@ -97,6 +102,7 @@ def verify(
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
     template = supported(spec, participation=test.participation)
     participation = as_participation(test.participation)
+    own = {name: load_instance(name) for name in instance or []}
     output.prepare_folder(test.out)
     console = output.make_console()
     with console.status("") as status:
@@ -108,15 +114,17 @@ def verify(
             rounds=test.rounds,
             confidence=test.confidence,
             reference=test.reference,
+            own=own.values(),
             progress=status.update,
         )
     title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
     plotting.save(picture(report, title=title), test.out / "verify.png")
     record = {
         "command": "verify",
-        "options": output.options_record(method, test) | {"algorithm": algorithm, "rate": rate, "param": param or []},
+        "options": output.options_record(method, test)
+        | {"algorithm": algorithm, "rate": rate, "param": param or [], "instance": list(own)},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [spec]),
+        "plug_ins": plug_ins(ProblemOptions(), [spec]) | plugins.record({"instances": own}, {"instances": ()}),
         "verdict": report.verdict,
         "exponent": report.exponent,
         "instances": [_recorded(finding) for finding in report.findings],
@@ -224,5 +232,6 @@ def _recorded(finding: Finding) -> dict[str, Any]:
         "reason": finding.reason,
         "claimed": None if speed is None else {speed.law: speed.value},
         "measured": None if estimate is None else estimate._asdict(),
+        "floor": None if finding.floor is None else finding.floor._asdict(),
         "errors": [float(error) for error in finding.errors],
     }
