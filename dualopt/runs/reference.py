@@ -24,7 +24,7 @@ from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.rows import predictors, pulled_back, row_norms
 from dualopt.regularisers import L2, Zero
 from dualopt.runs.certificates import DualPoint, certificate
-from dualopt.solvers import NewtonCG
+from dualopt.solvers import LBFGS, NewtonCG
 from dualopt.solvers.stopping import GradientNorm
 
 __all__ = ["NotOptimalError", "Reference", "cvxpy", "newton", "solve"]
@@ -88,15 +88,17 @@ def solve(objective: Objective, *, tol: float = 1e-11) -> Reference:
 def newton(objective: Objective, *, tol: float = 1e-11, max_iter: int = 100) -> Reference:
     r"""Minimise ``E`` by damped Newton with conjugate gradients, to a certified relative error of ``tol``.
 
+    Where the objective offers no products with Hessians, by L-BFGS.
+
     Parameters
     ----------
     objective : Objective
-        Smooth, with ``hessian_operator``; of the regularisers, ``L2``.
+        Smooth; of the regularisers, ``L2``.
     tol : float, default 1e-11
         The bound :math:`|\nabla E|^2/(2\mu) \le \text{tol}\,|E|` that the answer must meet, room for rounding
         aside. For ``mu = 0`` the gradient must fall below ``tol`` times its norm at zero.
     max_iter : int, default 100
-        Largest number of Newton steps.
+        Largest number of Newton steps, a hundredth of that of L-BFGS.
 
     Raises
     ------
@@ -131,7 +133,9 @@ def minimiser(
     energy = abs(float(E.value(start)[0]))
     # a thousandth of what is needed: the last Newton steps are cheap and converge quadratically
     target = max(epsilon(start) * first, 1e-3 * (math.sqrt(mu * tol * energy) if mu > 0 else tol * first))
-    found = NewtonCG(max_iter=max_iter, max_cg=2000)(problem, start, GradientNorm(tol=max(target, 1e-300)))
+    newton_cg = "hessian" in E.offers
+    solver = NewtonCG(max_iter=max_iter, max_cg=2000) if newton_cg else LBFGS(max_iter=100 * max_iter)
+    found = solver(problem, start, GradientNorm(tol=max(target, 1e-300)))
     return found.theta[0, ...], first
 
 

@@ -55,7 +55,7 @@ GROUPS = (
         "What is claimed",
         "docs/site/guide/rates.md",
         main=("rate", "claim", "participation", "rounds"),
-        more=("seeds", "confidence", "reference"),
+        more=("instance", "seeds", "confidence", "reference"),
         commands=("verify",),
     ),
     Group(

@@ -17,6 +17,7 @@ from dualopt.engine.rounds import resolve
 from dualopt.lab.claims import Inequality, check
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
+from dualopt.lab.verification.own import load_instance
 from dualopt.lab.verification.pictures import picture
 from dualopt.lab.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
 from dualopt.lab.verification.verdict import verify as examine
@@ -79,6 +80,10 @@ def verify(
     param: Annotated[
         list[str] | None, Option("--param", "-p", help="Parameter of the algorithm, such as rho=0; repeatable.")
     ] = None,
+    instance: Annotated[
+        list[str] | None,
+        Option(help="A problem of yours besides, FILE.py:NAME: a function that returns an objective; repeatable."),
+    ] = None,
     method: MethodOptions,
     test: ClaimOptions,
     width: WidthOption = "page",
@@ -89,8 +94,8 @@ def verify(
     and of E - E* where E is not strongly convex. With --claim: 0 where every verdict is the expected one, else 1.
     """
     if claim is not None:
-        if algorithm is not None or rate is not None:
-            raise ValueError("claim must be given without algorithm and rate.")
+        if algorithm is not None or rate is not None or instance:
+            raise ValueError("claim must be given without algorithm, rate and instance.")
         _check(claim, test.out)
         return
     if algorithm is None or rate is None:
@@ -99,6 +104,7 @@ def verify(
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
     template = supported(spec, participation=test.participation)
     participation = as_participation(test.participation)
+    own = {name: load_instance(name) for name in instance or []}
     output.prepare_folder(test.out)
     console = output.make_console()
     with console.status("") as status:
@@ -110,6 +116,7 @@ def verify(
             rounds=test.rounds,
             confidence=test.confidence,
             reference=test.reference,
+            own=own.values(),
             progress=status.update,
         )
     title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
@@ -117,9 +124,9 @@ def verify(
     record = {
         "command": "verify",
         "options": output.options_record(method, test)
-        | {"algorithm": algorithm, "rate": rate, "param": param or [], "width": width},
+        | {"algorithm": algorithm, "rate": rate, "param": param or [], "instance": list(own), "width": width},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [spec]),
+        "plug_ins": plug_ins(ProblemOptions(), [spec]) | plugins.record({"instances": own}, {"instances": ()}),
         "verdict": report.verdict,
         "exponent": report.exponent,
         "instances": [_recorded(finding) for finding in report.findings],
@@ -227,5 +234,6 @@ def _recorded(finding: Finding) -> dict[str, Any]:
         "reason": finding.reason,
         "claimed": None if speed is None else {speed.law: speed.value},
         "measured": None if estimate is None else estimate._asdict(),
+        "floor": None if finding.floor is None else finding.floor._asdict(),
         "errors": [float(error) for error in finding.errors],
     }

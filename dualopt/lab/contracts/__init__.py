@@ -1,4 +1,4 @@
-"""What every algorithm, loss, claim and so on promises, as tests that run on one of a user's own.
+"""What every algorithm, loss, data set and so on promises, as tests that run on one of a user's own.
 
 ::
 
@@ -6,6 +6,9 @@
 
 Needs pytest. ``test_algorithms.py`` and the others hold the tests, each under the promise that it is about; this
 package tests its own classes with the same functions. The options ``--algorithm``, ``--loss``, ``--regulariser``,
-``--solver``, ``--compressor``, ``--objective``, ``--partition`` and ``--claim`` may be repeated, and whatever else is
-given goes to pytest.
+``--partition``, ``--compressor``, ``--preparation``, ``--objective``, ``--data``, ``--solver`` and ``--claim`` may be
+repeated, and whatever else is given goes to pytest.
+
+What fails is said in one line for each reason (``report.py``). Checks are of two tiers, with NumPy's arrays and with
+those of every other library of the Array API standard; ``--tier numpy`` asks for the first alone.
 """

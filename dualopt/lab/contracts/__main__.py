@@ -17,6 +17,8 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code of pytest: 0 if every promise is kept, 1 if one is broken; 2 for a mistake of the user's.
 
+    With ``--tier numpy`` those about arrays of other libraries are not asked for.
+
     Parameters
     ----------
     arguments : sequence of str, optional
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = str(Path(__file__).parent)
     # no settings of the folder in which the user happens to be
     alone = ["-c", os.devnull, "--rootdir", folder, "-p", "no:cacheprovider", "-q"]
-    return int(pytest.main([*alone, folder, "--tb=short", *arguments], plugins=[options]))
+    return int(pytest.main([*alone, folder, "--tb=no", "-rN", *arguments], plugins=[options]))
 
 
 if __name__ == "__main__":

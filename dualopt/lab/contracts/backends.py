@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-__all__ = ["BACKENDS"]
+__all__ = ["BACKENDS", "each_backend"]
 
 
 def _read_only(values: np.ndarray) -> np.ndarray:
@@ -68,3 +68,13 @@ BACKENDS |= {
     for name, build in {"torch": _torch, "jax": _jax, "dpnp": _dpnp}.items()
     if importlib.util.find_spec(name) is not None
 }
+
+OF_NUMPY = ("numpy", "read-only")
+each_backend = pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param(build, id=name, marks=() if name in OF_NUMPY else pytest.mark.array_api)
+        for name, build in BACKENDS.items()
+    ],
+)
+"""Gives a test the libraries as ``backend``: NumPy, and those of the tier "array API" (``report.py``)."""

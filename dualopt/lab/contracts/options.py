@@ -1,4 +1,4 @@
-"""The plug-in of pytest that takes the classes to be tested, and says which promises are broken.
+"""The plug-in of pytest that takes what is to be tested.
 
 With it the tests can be run by pytest itself::
 
@@ -7,26 +7,51 @@ With it the tests can be run by pytest itself::
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from dualopt import spec
-from dualopt.problem.data import partition_rules
+from dualopt.problem.data import available, partition_rules
 from dualopt.spec import plugins
 
-__all__ = ["KINDS", "classes", "open_argument", "refuse_wrong"]
+__all__ = ["KINDS", "TIERS", "classes", "made", "open_argument", "refuse_wrong"]
 
-KINDS = {"algorithm": "algorithms", "loss": "losses", "regulariser": "regularisers", "solver": "solvers"}
-KINDS |= {"compressor": "compressors", "objective": "objectives", "partition": "partitions", "claim": "claims"}
+KINDS = {"algorithm": "algorithms", "loss": "losses", "regulariser": "regularisers", "partition": "partitions"}
+KINDS |= {"compressor": "compressors", "preparation": "preparations", "objective": "objectives", "data": "data"}
+KINDS |= {"solver": "solvers", "claim": "claims"}
+"""The options, and the files of tests: ``test_algorithms.py`` and so on."""
 GIVEN = f"--{', --'.join(KINDS)}".replace(", --claim", " or --claim")
-BROKEN = "broken promises"
+TIERS = {"numpy": "NumPy", "array-api": "array API"}
+"""With whose arrays a plug-in works: NumPy's alone, or those of every library of the Array API standard."""
 
 
 def classes(config: Any, kind: str) -> dict[str, Any]:
     """Return what is to be tested, by name: what was named; all of this package if pytest has no option."""
     named = config.getoption(kind, default=None)
     return _known(kind) if named is None else {name: _target(kind, name) for name in named}
+
+
+def made(kind: Any, **given: Any) -> Any:
+    """Return an instance of a class, with its ``example`` for arguments.
+
+    Raises
+    ------
+    ValueError
+        If the example leaves out a parameter without a default, or does not fit.
+
+    Examples
+    --------
+    >>> from dualopt.regularisers import L1
+    >>> made(L1)
+    L1(weight=0.7)
+    """
+    arguments = dict(getattr(kind, "example", {})) | given
+    if missing := [name for name in spec.required(kind) if name not in arguments]:
+        raise ValueError(f"{kind.__name__} must have an example, a dictionary of arguments, with {', '.join(missing)}.")
+    try:
+        return kind(**arguments)
+    except Exception as error:
+        raise ValueError(f"{kind.__name__} must be built with its example {arguments}: {error}") from error
 
 
 def open_argument(metafunc: Any, name: str) -> bool:
@@ -38,18 +63,19 @@ def open_argument(metafunc: Any, name: str) -> bool:
 def _known(kind: str) -> dict[str, Any]:
     """Return what this package has of a kind: claims stand in ``theory/``."""
     if kind in spec.KINDS:
-        return dict(spec.names(kind))
-    return dict(partition_rules()) if kind == "partition" else {}
+        found = spec.names(kind)
+        return {name: found[name] for name in found if isinstance(found[name], type)}  # others are short for one
+    return {"partition": partition_rules, "data": available}.get(kind, dict)()
 
 
 def _target(kind: str, name: str) -> Any:
     known = _known(kind)
-    group = "methods" if kind == "algorithm" else KINDS[kind]
+    group = spec.KINDS[kind].plug_ins if kind in spec.KINDS else KINDS[kind]
     return known[name] if name in known else plugins.find(group, name, kind, known)
 
 
 def refuse_wrong(arguments: Sequence[str]) -> None:
-    """Refuse names that lead to no class, in a sentence, before pytest starts.
+    """Refuse names that lead to nothing, and examples that build nothing, in a sentence, before pytest starts.
 
     Raises
     ------
@@ -70,39 +96,36 @@ def refuse_wrong(arguments: Sequence[str]) -> None:
         if option.startswith("--") and kind in KINDS:
             found = True
             name = value if equals else "".join(arguments[position + 1 : position + 2])
-            _target(kind, name)
+            target = _target(kind, name)
+            if kind in ("loss", "regulariser", "compressor", "preparation"):
+                try:
+                    made(target)
+                except ValueError as error:
+                    raise ValueError(f"{kind} {name!r}: {error}") from None
     if not found:
         raise ValueError(f"{GIVEN} must be given, such as --algorithm my_method.py:Damped.")
 
 
 def pytest_addoption(parser: Any) -> None:
-    """Take the classes."""
+    """Take the plug-ins, and the tier."""
     group = parser.getgroup("dualopt")
     for kind in KINDS:
         group.addoption(f"--{kind}", action="append", default=[], metavar="FILE.py:NAME", help=f"Test this {kind}.")
+    group.addoption("--tier", choices=list(TIERS), default="array-api", help="Whose arrays it must work with.")
 
 
-def pytest_runtest_makereport(item: Any, call: Any) -> None:
-    """Keep the promise that a failing test is about: the first paragraph of its docstring."""
-    if call.excinfo is not None and call.excinfo.typename != "Skipped":
-        promise = " ".join((inspect.getdoc(item.function) or item.name).partition("\n\n")[0].split())
-        subject = item.callspec.id if hasattr(item, "callspec") else ""
-        raised = call.excinfo.value
-        said = f" ({call.excinfo.typename}: {' '.join(str(raised).split())})"
-        why = _first_line(raised) if isinstance(raised, AssertionError) else said
-        item.config.stash.setdefault(BROKEN, []).append(f"{subject}: {promise}{why}")
+def pytest_configure(config: Any) -> None:
+    """Say at the end what is broken, grouped by reasons."""
+    from dualopt.lab.contracts.report import Report  # needs pytest
+
+    config.addinivalue_line("markers", "array_api: a check with arrays of other libraries than NumPy")
+    named = {name: _target(kind, name) for kind in KINDS for name in config.getoption(kind)}
+    config.pluginmanager.register(Report(named, config.getoption("tier")))
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
-    """Say which promises are broken."""
-    broken = config.stash.get(BROKEN, [])
-    if broken:
-        terminalreporter.section(BROKEN)
-        for line in dict.fromkeys(broken):
-            terminalreporter.write_line(line)
-
-
-def _first_line(error: AssertionError) -> str:
-    """Return in brackets what an assertion says of itself, where that is a sentence."""
-    lines = [line for line in str(error).splitlines() if line.strip().endswith(".")]
-    return f" ({lines[0].strip()})" if lines and not lines[0].startswith("assert") else ""
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out what is beyond the tier."""
+    if config.getoption("tier") == "numpy":
+        beyond = [item for item in items if item.get_closest_marker("array_api")]
+        items[:] = [item for item in items if item not in beyond]
+        config.hook.pytest_deselected(items=beyond)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -14,6 +13,7 @@ import pytest
 
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.arrays.xp import to_numpy
+from dualopt.lab.contracts.problems import moved
 from dualopt.losses import (
     AbsoluteDeviation,
     Hinge,
@@ -131,19 +131,8 @@ def to_backend(tree: Any, backend: Callable[[np.ndarray], Any]) -> Any:
 
 def move_problem(problem: LocalProblem, backend: Callable[[np.ndarray], Any]) -> LocalProblem:
     """Move a local problem, its data included, to another library."""
-    f = problem.objective
-    if isinstance(f, Quadratic):
-        moved: Any = Quadratic(A=backend(f.A), b=backend(f.b), c=None if f.c is None else backend(f.c))
-    else:
-        assert isinstance(f, LinearModel)
-        groups = tuple(
-            dataclasses.replace(g, X=backend(g.X), y=backend(g.y), w=backend(g.w), cache={}) for g in f.rows.groups
-        )
-        moved = dataclasses.replace(f, rows=dataclasses.replace(f.rows, groups=groups))
-    fields = {name: getattr(problem, name) for name in ("linear", "weight", "center")}
-    return LocalProblem(
-        objective=moved, **{k: backend(v) if isinstance(v, np.ndarray) else v for k, v in fields.items()}
-    )
+    fields = {name: moved(getattr(problem, name), backend) for name in ("objective", "linear", "weight", "center")}
+    return LocalProblem(**fields)
 
 
 def arrays(solution: Any) -> list[np.ndarray]:

@@ -21,7 +21,7 @@ from dualopt.arrays.tree import leaves, take_clients, tree_map
 from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine._steps import averaged, stacked
 from dualopt.engine.rounds import State, advance, initial_state, iterate, resolve
-from dualopt.lab.contracts.backends import BACKENDS
+from dualopt.lab.contracts.backends import each_backend
 from dualopt.lab.contracts.options import classes
 from dualopt.lab.contracts.problems import converted, hinge, logistic, quadratic
 from dualopt.methods import UNKNOWN
@@ -142,12 +142,6 @@ def oracle_of(algorithm: Any, objective: Any, solver_state: Any, round: Any) -> 
 def host(tree: Any) -> list[np.ndarray]:
     """Return the leaves of a tree as arrays of NumPy."""
     return [to_numpy(leaf) if hasattr(leaf, "shape") else np.asarray(leaf) for leaf in leaves(tree)]
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> Any:
-    """Return a function that turns a host array into one of the library under test."""
-    return BACKENDS[request.param]
 
 
 def test_it_needs_no_arguments_and_supports_what_there_is(kind: Any) -> None:
@@ -286,6 +280,7 @@ def test_what_a_method_does_not_support_is_refused(kind: Any) -> None:
                 next(iterate(exact(kind), quadratic(), participation=participation))
 
 
+@each_backend
 def test_array_libraries_agree(kind: Any, backend: Any) -> None:
     """Every array library of the standard gives the same numbers, in its own arrays, read-only ones included."""
     f, algorithm = quadratic(), exact(kind)

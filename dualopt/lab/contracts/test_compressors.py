@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.xp import device, to_numpy
-from dualopt.lab.contracts.backends import BACKENDS
-from dualopt.lab.contracts.options import classes, open_argument
+from dualopt.lab.contracts.backends import each_backend
+from dualopt.lab.contracts.options import classes, made, open_argument
 from dualopt.methods.participation import Round
 
 N, SHAPE = 4, (2, 3)
@@ -27,7 +27,7 @@ FAR = 6.0  # standard errors: less than one correct mean of 1e8 is farther away
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the compressors."""
     if open_argument(metafunc, "compressor"):
-        found = {name: kind(**kind.example) for name, kind in classes(metafunc.config, "compressor").items()}
+        found = {name: made(kind) for name, kind in classes(metafunc.config, "compressor").items()}
         metafunc.parametrize("compressor", found.values(), ids=list(found))
 
 
@@ -36,7 +36,7 @@ def of(clients: tuple[int, ...], *, n: int = 5, seed: int = 3) -> Round:
     return Round(n=n, n_clients=N, clients=clients, communicate=True, seed=seed)
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=list(BACKENDS))
+@each_backend
 def test_all_backends_agree(compressor: Any, backend: Any) -> None:
     """Only the standard is used, nothing is written to, and library, type and device are kept."""
     x = backend(X)

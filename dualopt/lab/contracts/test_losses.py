@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.xp import to_numpy
-from dualopt.lab.contracts.options import classes, open_argument
+from dualopt.lab.contracts.options import classes, made, open_argument
 from dualopt.losses import Huber, Loss, Multinomial, Quantile, SmoothedHinge
 
 EPS = float(np.finfo(np.float64).eps)
@@ -24,16 +24,19 @@ EPS = float(np.finfo(np.float64).eps)
 VARIANTS = [Huber(delta=0.3), SmoothedHinge(gamma=0.25), Multinomial(classes=2), Quantile(level=0.9)]
 
 
-def instances(config: Any) -> list[Any]:
+def instances(config: Any) -> dict[str, Any]:
     """Return the losses to be tested: those that were named, or all of this package, some in several variants."""
-    own = [] if config.getoption("loss", default=None) else VARIANTS
-    return [kind(**kind.example) for kind in classes(config, "loss").values()] + own  # pyright: ignore
+    found = {name: made(kind) for name, kind in classes(config, "loss").items()}
+    if config.getoption("loss", default=None):
+        return found
+    return {repr(loss): loss for loss in [*found.values(), *VARIANTS]}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the losses."""
     if open_argument(metafunc, "loss"):
-        metafunc.parametrize("loss", instances(metafunc.config), ids=repr)
+        found = instances(metafunc.config)
+        metafunc.parametrize("loss", found.values(), ids=list(found))
 
 
 def rows(array, loss):
@@ -173,6 +176,7 @@ def test_single_precision(loss: Any, call: Any) -> None:
 
 
 @pytest.mark.skipif(find_spec("array_api_strict") is None, reason="array-api-strict is not installed")
+@pytest.mark.array_api
 @pytest.mark.parametrize("device", ["CPU_DEVICE", "device1"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("call", CALLS)
@@ -452,6 +456,7 @@ def test_probabilities_are_those_of_the_likelihood(loss: Any, dtype: Any) -> Non
 
 
 @pytest.mark.skipif(find_spec("array_api_strict") is None, reason="array-api-strict is not installed")
+@pytest.mark.array_api
 def test_means_of_strict_arrays(loss: Any) -> None:
     """Predictions use the standard alone."""
     import array_api_strict as strict

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.xp import to_numpy
-from dualopt.lab.contracts.options import classes, open_argument
-from dualopt.lab.contracts.problems import logistic
+from dualopt.lab.contracts.backends import each_backend
+from dualopt.lab.contracts.options import classes, made, open_argument
+from dualopt.lab.contracts.problems import logistic, moved
 from dualopt.objectives import LocalProblem
-from dualopt.spec import required
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -25,18 +25,14 @@ EPS = float(np.finfo(np.float64).eps)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the objectives."""
     if open_argument(metafunc, "objective"):
-        found = {name: made(kind) for name, kind in classes(metafunc.config, "objective").items()}
+        found = {name: example(kind) for name, kind in classes(metafunc.config, "objective").items()}
         metafunc.parametrize("objective", found.values(), ids=list(found))
 
 
-def made(kind: Any) -> Any:
+def example(kind: Any) -> Any:
     """Return an instance of a class."""
-    given = dict(getattr(kind, "example", {}))
-    if "objective" in {f.name for f in fields(kind)}:
-        given["objective"] = logistic(rows=62)
-    if missing := [name for name in required(kind) if name not in given]:
-        raise pytest.UsageError(f"{kind.__name__} needs {', '.join(missing)}: write them into its example.")
-    return kind(**given)
+    around = {"objective": logistic(rows=62)} if "objective" in {f.name for f in fields(kind)} else {}
+    return made(kind, **around)
 
 
 def points(objective: Any, seed: int = 0) -> np.ndarray:
@@ -127,6 +123,20 @@ def test_what_is_offered_is_there(objective: Any) -> None:
         rngs = [np.random.default_rng(j) for j in range(objective.n_clients)]
         every = objective.sample_gradient(theta, objective.draw(rngs, None))
         np.testing.assert_allclose(every, objective.gradient(theta), rtol=1e-9, atol=1e-12)
+
+
+@each_backend
+def test_array_libraries_agree(objective: Any, backend: Any) -> None:
+    """Every array library of the standard gives the same numbers in its own arrays, its data being such arrays."""
+    theta = points(objective)
+    other = moved(objective, backend)
+    for name in ("value", "gradient"):
+        found, expected = getattr(other, name)(backend(theta)), getattr(objective, name)(theta)
+        assert type(found) is type(backend(expected))
+        np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-12, atol=64 * EPS)
+    for name in ("mu", "L"):
+        np.testing.assert_allclose(to_numpy(getattr(other, name)), getattr(objective, name), rtol=1e-12)
+    assert type(other.zeros()) is type(backend(theta))
 
 
 def test_what_it_is_handed_stays_as_it_was(objective: Any) -> None:

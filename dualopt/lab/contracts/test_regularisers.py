@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.xp import device, to_numpy
-from dualopt.lab.contracts.backends import BACKENDS
-from dualopt.lab.contracts.options import classes, open_argument
+from dualopt.lab.contracts.backends import each_backend
+from dualopt.lab.contracts.options import classes, made, open_argument
 
 SHAPES = [(5,), (2, 3)]
 
@@ -22,7 +22,7 @@ SHAPES = [(5,), (2, 3)]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the regularisers, and for ``seed`` where it looks at them."""
     if open_argument(metafunc, "g"):
-        found = {name: kind(**kind.example) for name, kind in classes(metafunc.config, "regulariser").items()}
+        found = {name: made(kind) for name, kind in classes(metafunc.config, "regulariser").items()}
         metafunc.parametrize("g", found.values(), ids=list(found))
     if open_argument(metafunc, "seed"):
         metafunc.parametrize("seed", range(20))
@@ -87,7 +87,7 @@ def test_declared_strong_convexity(g: Any, seed: int) -> None:
     assert float(np.sum(slopes * (x - y))) >= g.mu * float(np.sum((x - y) ** 2)) - 1e-12
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=list(BACKENDS))
+@each_backend
 def test_array_libraries_agree(g: Any, backend: Any) -> None:
     """Only the standard is used, nothing is written to, and library, type and device are kept."""
     theta, gradient = drawn(4, (2, 3))

@@ -22,11 +22,13 @@ from dualopt.lab.rates import (
     student_quantile,
 )
 from dualopt.lab.verification.claimed_rate import ClaimedRate, Speed
+from dualopt.lab.verification.floor import Floor, floor
 from dualopt.lab.verification.instances import Instance, linear_instances, sublinear_instances
+from dualopt.lab.verification.own import as_instance
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
-from dualopt.runs.divergence import RESTS, at_rest, diverges
+from dualopt.runs.divergence import diverges
 
 __all__ = ["CONTRADICTED", "HOLDS", "UNDECIDED", "Finding", "Report", "verify"]
 
@@ -38,8 +40,9 @@ ROUNDING = 1e-12  # errors at most this share of the first one are rounding, as 
 FALL = 1e-8  # a linear rate is followed until it has fallen so far,
 LEAST_FALL = 1e-3  # and decides nothing before it has fallen so far: a constant in front could hide less
 SUBLINEAR_ROUNDS = 300
-LEAST_ROUNDS = 30  # of a run
+LEAST_ROUNDS = 60  # of a run
 SLOWEST = {"linear": 1.0 - 1e-12, "sublinear": 1e-12}
+RELATIVE = {"distance": "relative squared distance", "energy": "relative E - E*"}
 
 Build = Callable[[Objective, Participation], Algorithm]
 
@@ -64,6 +67,8 @@ class Finding:
         Mean over the seeds by round, the start first.
     logs : array
         Logarithms of the claimed rate by round, NaN at the start.
+    floor : Floor or None
+        Where the errors stay, if they do, such as those of a biased method.
     """
 
     instance: Instance
@@ -73,6 +78,7 @@ class Finding:
     estimate: Factor | Order | None = None
     errors: Sequence[float] = ()
     logs: Sequence[float] = ()
+    floor: Floor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,15 +125,16 @@ def verify(
     confidence: float = 0.95,
     reference: str = "newton",
     instances: Iterable[Instance] | None = None,
+    own: Iterable[Instance | Objective] = (),
     progress: Callable[[str], Any] | None = None,
 ) -> Report:
     r"""Put a claimed rate to the test.
 
     The claim is :math:`e_n \le C\,r(n)` for some ``C``. It is contradicted on an instance if the errors fall more
-    slowly than ``r`` with confidence, as :mod:`dualopt.lab.rates` judges, if they stop falling, or if they grow without
-    bound, as :mod:`dualopt.runs.divergence` judges. Where they rise at first and fall then, ``C`` covers the rise, and
-    rates are estimated from the largest error on. That it holds means that it is not contradicted on these instances in
-    these rounds; it is no proof.
+    slowly than ``r`` with confidence, as :mod:`dualopt.lab.rates` judges, if they stall above rounding, as
+    :mod:`dualopt.lab.verification.floor` judges, or if they grow without bound, as :mod:`dualopt.runs.divergence` does.
+    Where they rise at first and fall then, ``C`` covers the rise, and rates are estimated from the largest error on.
+    That it holds means that it is not contradicted on these instances in these rounds; it is no proof.
 
     Parameters
     ----------
@@ -148,6 +155,8 @@ def verify(
         What solves logistic regression, ``newton`` or ``cvxpy``.
     instances : iterable of Instance, optional
         Those for linear, or for sublinear, rates when not given.
+    own : iterable of Instance or Objective
+        Problems of one's own, besides; the minimiser of an objective is found first (:func:`as_instance`).
     progress : callable, optional
         Called with the name of each instance before it is run.
 
@@ -173,7 +182,7 @@ def verify(
         instances = linear_instances(reference) if rate.is_linear() else sublinear_instances()
     participation = participation or Full()
     findings = []
-    for instance in instances:
+    for instance in [*instances, *map(as_instance, own)]:
         if progress is not None:
             progress(instance.name)
         findings.append(_examined(build, rate, instance, participation, seeds, rounds, confidence))
@@ -197,62 +206,73 @@ def _examined(
         runs = np.stack([_errors(algorithm, instance, participation, seed, n) for seed in range(seeds)])
     except ValueError as error:
         return Finding(instance=instance, verdict=UNDECIDED, reason=f"not run: {error}")
-    errors = runs.mean(axis=0)
+    errors, rounding = runs.mean(axis=0), _rounding(instance, runs)
     logs = [math.nan, *(rate.log(k, values) for k in range(1, len(errors)))]
     found = {"instance": instance, "claimed": claimed, "errors": errors, "logs": logs}
     if not np.isfinite(errors).all() or diverges(list(errors / errors[0]), LEAST_ROUNDS):
         return Finding(verdict=CONTRADICTED, reason="the errors grow without bound", **found)
-    linear, start = claimed.law == "linear", _fall(errors)
+    linear, start = claimed.law == "linear", _fall(errors, rounding)
     try:
-        found["estimate"] = _estimate(runs, claimed.law, confidence, start)
+        found["estimate"] = _estimate(runs, claimed.law, confidence, start, rounding)
         # 2c - 1 between two sides leaves 1 - c on each, as dualopt.lab.rates has it
-        bound = _estimate(runs, claimed.law, 2.0 * confidence - 1.0, start)
+        bound = _estimate(runs, claimed.law, 2.0 * confidence - 1.0, start, rounding)
     except ValueError:  # few rounds above rounding
         bound = None
     if bound is not None and (bound.low > claimed.value if linear else bound.high < claimed.value):
-        return Finding(verdict=CONTRADICTED, reason=_stall(errors) or "slower than claimed", **found)
+        return _contradicted("slower than claimed", runs, rounding, found)
     test = assert_linear_rate if linear else assert_sublinear_rate
     # What is left to test is whether errors fall at all, or where there is no estimate whether they are down in time.
     weakest = claimed.value if bound is None else SLOWEST[claimed.law]
     try:
-        test(errors, weakest, confidence=confidence, start=start, rounding=ROUNDING)
+        test(errors, weakest, confidence=confidence, start=start, rounding=rounding)
     except AssertionError as error:
-        return Finding(verdict=CONTRADICTED, reason=_stall(errors) or str(error), **found)
+        return _contradicted(str(error), runs, rounding, found)
     except ValueError as error:
         return Finding(verdict=UNDECIDED, reason=str(error), **found)
     return Finding(verdict=HOLDS, **found)
 
 
-def _fall(errors: np.ndarray) -> int | None:
+def _rounding(instance: Instance, runs: np.ndarray) -> float:
+    """Return the share of the first error below which errors are rounding, or the minimiser is not known."""
+    return max(ROUNDING, instance.resolution / runs[0, 0])
+
+
+def _contradicted(reason: str, runs: np.ndarray, rounding: float, found: dict[str, Any]) -> Finding:
+    """Return a contradiction; it says so where errors stay above rounding: in the mean, and without any one run."""
+    S, errors = len(runs), found["errors"]
+    stays = floor(errors)
+    if stays is not None and S > 1 and not all(floor((runs.sum(axis=0) - run) / (S - 1)) for run in runs):
+        stays = None
+    if stays is not None and stays.level > rounding * errors[0]:
+        share, words = stays.level / errors[0], RELATIVE[found["instance"].measure]
+        reason = f"stalls at a floor of {share:.2g} ({words}) from round {stays.start} on"
+        return Finding(verdict=CONTRADICTED, reason=reason, floor=stays, **found)
+    return Finding(verdict=CONTRADICTED, reason=reason, **found)
+
+
+def _fall(errors: np.ndarray, rounding: float) -> int | None:
     """Return from which round on errors fall, where they rise so long that estimates would begin before."""
-    rounding = np.flatnonzero(errors <= ROUNDING * errors[0])
-    end = int(rounding[0]) if rounding.size else errors.size
+    small = np.flatnonzero(errors <= rounding * errors[0])
+    end = int(small[0]) if small.size else errors.size
     largest = int(np.argmax(errors))
     return largest if end // 10 < largest < end // 2 else None
 
 
-def _stall(errors: np.ndarray) -> str:
-    """Say where errors come to rest, such as those of a biased method; "" where they do not."""
-    last = errors[2 * errors.size // 3 :]
-    if not at_rest(last.tolist()):
-        return ""
-    where = f"{last[-1]:.3g}, {last[-1] / errors[0]:.2g} of that of the start"
-    return f"the error stalls at {where}: it moves by at most {RESTS:.1%} in the last third of the rounds"
-
-
-def _estimate(runs: np.ndarray, law: str, confidence: float, start: int | None = None) -> Factor | Order:
+def _estimate(
+    runs: np.ndarray, law: str, confidence: float, start: int | None = None, rounding: float = ROUNDING
+) -> Factor | Order:
     """Estimate the factor or the order of the mean over the runs.
 
     The fluctuations of a random run last for many rounds, which the interval of a single sequence does not see. It is
     widened by how much the estimate depends on single runs: the jackknife leaves out one after the other.
     """
     estimate = estimate_factor if law == "linear" else estimate_order
-    whole = estimate(runs.mean(axis=0), confidence=confidence, start=start, rounding=ROUNDING)
+    whole = estimate(runs.mean(axis=0), confidence=confidence, start=start, rounding=rounding)
     S = len(runs)
     if S == 1:
         return whole
     means = (runs.sum(axis=0) - runs) / (S - 1)
-    values = [estimate(mean, confidence=confidence, start=start, rounding=ROUNDING).value for mean in means]
+    values = [estimate(mean, confidence=confidence, start=start, rounding=rounding).value for mean in means]
     x = np.log(values) if law == "linear" else np.asarray(values)
     half = math.sqrt((S - 1) ** 2 / S * np.var(x, ddof=1)) * student_quantile((1.0 + confidence) / 2.0, S - 1)
     if law == "linear":

@@ -31,7 +31,7 @@ from dualopt.spec.plugins.requirements import FORMS, fault
 __all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record"]
 
 GROUPS = ("methods", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
-GROUPS += ("objectives", "partitions", "claims", "data", "figures")
+GROUPS += ("objectives", "partitions", "claims", "instances", "data", "figures")
 """The kinds of plug-ins; ``dualopt.KIND`` is the group of their entry points."""
 
 SPELLED = re.compile(r"(?P<module>.+?\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w-]*)")
@@ -93,7 +93,8 @@ def load(kind: str, name: str, argument: str) -> Any:
     Returns
     -------
     type, function, Claim or module
-        The class; of a partition the function, of a claim the claim, of data and figures the module.
+        The class; of a partition the function, of an instance either, of a claim the claim, of data and figures the
+        module.
 
     Raises
     ------

@@ -17,6 +17,7 @@ DECORATOR = "@dataclass(frozen=True, kw_only=True)"
 DEALT = ("y", "m", "n_clients", "alpha", "sigma", "seed", "clients")
 FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "partitions": ("function", inspect.isfunction),
+    "instances": ("function or class", lambda thing: inspect.isfunction(thing) or inspect.isclass(thing)),
     "claims": ("claim", lambda thing: hasattr(thing, "compare") and not inspect.isclass(thing)),
 }
 """What plug-ins are that are no classes: in a word, and as a test."""
@@ -77,6 +78,18 @@ def _objective(thing: type, name: str) -> str | None:
     return None
 
 
+def _instance(thing: Any, name: str) -> str | None:
+    """Say what a function lacks that makes an objective, or a class of objectives."""
+    if inspect.isclass(thing):
+        return _objective(thing, name)
+    needed = [p.name for p in inspect.signature(thing).parameters.values() if p.default is p.empty]
+    return (
+        f"{name} makes no instance: it must be a function without arguments, not of {', '.join(needed)}"
+        if needed
+        else None
+    )
+
+
 def _partition(thing: Any, name: str) -> str | None:
     own = inspect.signature(thing).parameters.values()
     unknown = [p.name for p in own if p.name not in DEALT and p.default is p.empty]
@@ -99,6 +112,7 @@ def _figure(thing: ModuleType, name: str) -> str | None:
 
 CHECKS: dict[str, Callable[[Any, str], str | None]] = {
     "objectives": _objective,
+    "instances": _instance,
     "partitions": _partition,
     "data": _data,
     "figures": _figure,

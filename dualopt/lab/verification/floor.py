@@ -1,0 +1,112 @@
+r"""The level above rounding at which errors stay: of a biased method, or of local problems that are not solved.
+
+Errors that converge to zero and errors that stay at a level are told by what is still to come. Let a, b, c be means of
+:math:`\log e_n` over three successive windows. If their differences shrink by a factor
+:math:`\rho = (c - b)/(b - a) < 1`, and go on so, what is still to fall is a geometric sum,
+
+.. math:: \frac{\rho}{1 - \rho}(b - c)
+
+(Aitken). With :math:`e_n = F + Cq^n` and windows of equal length, that is :math:`\log(e_n/F)` to first order; with
+:math:`e_n = Cq^n` no difference shrinks, however near q is to 1, and nothing bounds what is still to fall. The same
+holds of :math:`F + Cn^{-p}` and :math:`Cn^{-p}` with windows whose ends are a geometric sequence. Errors *stall* if by
+both kinds of windows at most a tenth of the error is still to fall. All windows are in the second half of the rounds,
+where what fell fast at first is gone. Errors like :math:`(\log n)^{-a}`, to which no law above fits, stall only if a is
+below 0.1.
+
+Errors that go up and down without a trend stall, too: if in the second half of 200 rounds or more a straight line
+through :math:`\log e_n` does not fall with confidence 0.975, and with the same confidence falls by less than a half.
+That may hide convergence which is slower than chance can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from dualopt.lab.rates import student_quantile
+
+__all__ = ["Floor", "floor"]
+
+LEFT = -math.log(0.9)  # more than this of log e is still to fall where errors converge
+HALF = math.log(2.0)
+BATCHES = 15
+LEAST, LONG = 60, 200  # rounds: for windows of a few of them, and for as many as ups and downs need
+REST = 1e-9  # what log e moves by is rounding below this
+
+
+class Floor(NamedTuple):
+    """Where errors stay.
+
+    Attributes
+    ----------
+    level : float
+        The error that remains.
+    start : int
+        From this round on errors are within a tenth of it, or no farther from it than in the second half of the rounds.
+    """
+
+    level: float
+    start: int
+
+
+def floor(errors: np.ndarray) -> Floor | None:
+    """Return the level at which errors stay; None where they may converge to zero, or nothing can be told.
+
+    Parameters
+    ----------
+    errors : array, shape (n + 1,)
+        Errors by round, the start first.
+
+    Examples
+    --------
+    >>> n = np.arange(301)
+    >>> floor(1e-3 + 0.9**n)
+    Floor(level=0.001, start=88)
+    >>> [floor(errors) for errors in (0.9999**n, 1.0 / (n + 1) ** 0.1, 0.9**n + 1e-3 * 0.9999**n)]
+    [None, None, None]
+    """
+    n = len(errors) - 1
+    last = np.asarray(errors[n // 2 + 1 :], dtype=float)
+    if n < LEAST or not np.all(last > 0):
+        return None
+    logs = np.log(last)
+    ahead = 0.0 if _has_no_trend(logs, n) else _ahead(logs, np.linspace(0, logs.size, 4))
+    if not abs(ahead) <= LEFT:
+        return None
+    if ahead != 0.0 and not abs(_ahead(logs, (n + 1.0) * 2.0 ** (np.arange(4) / 3.0 - 1.0) - (n // 2 + 1))) <= LEFT:
+        return None
+    level = math.exp(logs[-(logs.size // 3) :].mean() - ahead)
+    low, high = min(last.min(), 0.9 * level), max(last.max(), 1.1 * level)
+    outside = np.flatnonzero((errors < low) | (errors > high))
+    return Floor(round(level, 15 - math.floor(math.log10(level))), int(outside[-1]) + 1 if outside.size else 0)
+
+
+def _ahead(logs: np.ndarray, ends: np.ndarray) -> float:
+    """Return how much is still to fall after three windows; infinity where nothing bounds it."""
+    cuts = np.round(ends).astype(int)
+    a, b, c = (float(logs[i:j].mean()) for i, j in pairwise(cuts))
+    if not abs(c - b) < abs(b - a):
+        return math.inf
+    shrinks = (c - b) / (b - a)
+    return (b - c) * shrinks / (1.0 - shrinks)
+
+
+def _has_no_trend(logs: np.ndarray, n: int) -> bool:
+    """Tell whether they rest, or scatter about a straight line by more than it falls or rises, which is less than half.
+
+    Ups and downs need many rounds: else one of them is all that is seen.
+    """
+    if np.ptp(logs) <= REST:
+        return True
+    if n < LONG:
+        return False
+    means = np.array([batch.mean() for batch in np.array_split(logs, BATCHES)])
+    x = np.linspace(-0.5, 0.5, BATCHES)
+    slope = float(x @ means / (x @ x))
+    rest = means - means.mean() - slope * x
+    error = math.sqrt(float(rest @ rest) / (BATCHES - 2) / float(x @ x))
+    width = float(student_quantile(0.975, BATCHES - 2)) * error
+    return abs(slope) <= width and abs(slope) + width < HALF
