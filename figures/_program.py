@@ -85,9 +85,7 @@ def draw(
     ] = Settings.most_gradients,
     page: Annotated[
         Path | None,
-        Option(
-            help="A page into which which_method writes its rules, such as docs/which_method.md; tables go beside it."
-        ),
+        Option(help="A page for the rules of which_method, such as docs/which_method.md; tables go beside."),
     ] = None,
     overwrite: Annotated[
         bool, Option("--overwrite", help="Replace what the folder holds of other options, or of something else.")

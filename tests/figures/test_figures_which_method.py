@@ -67,7 +67,7 @@ def test_the_page_says_how_the_rules_fared_on_data_that_they_were_not_made_from(
     far = sum(factor > FAR for factor in factors)
     sentence = f"within a factor of {FAR} of the best method in {len(factors) - far} of {len(factors)} cases"
     assert sentence in PAGE.read_text()
-    assert f"the largest factor is {max(factors):.2f}" in PAGE.read_text()
+    assert f"The largest factor is {max(factors):.2f}" in PAGE.read_text()
     worse = [{**row, "factor to 1e-4": "9.99"} for row in checked]
     assert sentence not in decision(*stored(), worse)["checked"]
 
