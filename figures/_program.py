@@ -81,7 +81,8 @@ def draw(
         int, Option(min=1, help="In a search, leave out what prescribes a client more local gradients in all.")
     ] = Settings.most_gradients,
     page: Annotated[
-        Path | None, Option(help="A page into which which_method writes its tables, such as docs/which_method.md.")
+        Path | None,
+        Option(help="A page for the rules of which_method, such as docs/which_method.md; tables go beside."),
     ] = None,
     overwrite: Annotated[
         bool, Option("--overwrite", help="Replace what the folder holds of other options, or of something else.")

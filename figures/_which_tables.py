@@ -1,4 +1,4 @@
-"""The tables of docs/which_method.md in Markdown, and how they come between its markers."""
+"""The tables of docs/which_method.md and of the pages behind it in Markdown, and how they come between its markers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from figures._cells import GROUPS
 from figures._contestants import TARGETS
 from figures._which_rows import FAR, NAMES, UNMEASURED, Row, best, misses, savings, to_facts
 
-__all__ = ["fill", "sections", "whole_tables"]
+__all__ = ["decision", "fill", "sections", "whole_tables"]
 
 # Which columns a short table has: those that are among the best of a problem, and the usual ones to compare with.
 LEADING = 2
@@ -20,13 +20,40 @@ PAPERS = ("dualfl", "fedsplit", "feddyn", "scaffold")
 OUTSIDE = ("scipy-lbfgs", "scikit-learn")
 
 
-def sections(cells: Sequence[Row], facts: Sequence[Row]) -> dict[str, str]:
-    """Return the generated parts of the page by the names of their markers."""
+def decision(cells: Sequence[Row], facts: Sequence[Row], checked: Sequence[Row]) -> dict[str, str]:
+    """Return the generated parts of the page of the rules by the names of their markers."""
     found = {"rules": table_of_rows(_rule_rows()), "advice": _advice(cells, facts)}
+    return found | ({"checked": _checked(checked)} if checked else {})
+
+
+def sections(cells: Sequence[Row], facts: Sequence[Row]) -> dict[str, str]:
+    """Return the generated parts of the page of the tables by the names of their markers."""
+    found = {}
     for group in GROUPS:
         inside = [row for row in cells if row["group"] == group]
         if inside:
             found[group] = _short_table(inside, {row["problem"]: to_facts(row) for row in facts})
+    return found
+
+
+def _checked(rows: Sequence[Row]) -> str:
+    """Say how the rules fared on data that they were not made from."""
+    cases = [(row, f"factor to {name}") for row in rows for name in NAMES.values() if row[f"factor to {name}"] != "-"]
+    near = sum(float(row[column]) <= FAR for row, column in cases)
+    l1 = sum("l1" in row["problem"] for row, _ in cases)
+    worst = max(float(row[column]) for row, column in cases)
+    text = (
+        f"The rules are within a factor of {FAR} of the best method in {near} of {len(cases)} cases; the {l1} with an "
+        f"l1 regulariser are easy, as few methods take one. The largest factor is {worst:.2f}."
+    )
+    return f"{text}\n\n{table_of_rows([_checked_row(row) for row in rows])}"
+
+
+def _checked_row(row: Row) -> dict[str, str]:
+    found = {name: row[name] for name in ("problem", "kappa", "similarity")}
+    found["recommended"] = f"`{row['recommended']}`"
+    for name in NAMES.values():
+        found |= {f"best to {name}": f"`{row[f'best to {name}']}`", f"factor to {name}": row[f"factor to {name}"]}
     return found
 
 

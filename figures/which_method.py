@@ -35,7 +35,7 @@ from figures._which_rows import (
     without_holes,
     write_rows,
 )
-from figures._which_tables import fill, sections, whole_tables
+from figures._which_tables import decision, fill, sections, whole_tables
 
 __all__ = ["compute", "draw", "publish", "tabulate"]
 
@@ -191,21 +191,26 @@ def _words(trace: Trace) -> str:
 
 
 def publish(page: Path, cells: Sequence[Row], problems: Sequence[Row]) -> None:
-    """Write the tables into a page between its markers, and beside it all tables and what they are made from.
+    """Write the rules into a page between its markers, and beside it the tables and what they are made from.
 
-    For ``page = which_method.md`` these are ``which_method_all.md``, ``which_method_cells.csv`` and
-    ``which_method_problems.csv``.
+    For ``page = which_method.md`` these are ``which_method_tables.md``, between its markers, ``which_method_all.md``,
+    ``which_method_cells.csv`` and ``which_method_problems.csv``. Where there is ``which_method_checked.csv``, what the
+    rules gave on data that they were not made from, the page has its table.
 
     Raises
     ------
     ValueError
-        If the page lacks a marker of a table.
+        If one of the two pages lacks a marker of a table.
     """
-    text = fill(page.read_text(), sections(cells, problems))
+    checked, tables = page.with_name(f"{page.stem}_checked.csv"), page.with_name(f"{page.stem}_tables.md")
+    parts = {page: decision(cells, problems, read_rows(checked) if checked.exists() else [])}
+    parts[tables] = sections(cells, problems)
+    texts = {path: fill(path.read_text(), found) for path, found in parts.items()}
     for path, rows in zip(_beside(page), (cells, problems), strict=True):
         write_rows(path, rows)
     write_atomically(page.with_name(f"{page.stem}_all.md"), lambda file: file.write(whole_tables(cells, problems)))
-    write_atomically(page, lambda file: file.write(text))
+    for path, text in texts.items():
+        write_atomically(path, lambda file, text=text: file.write(text))
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:

@@ -22,11 +22,12 @@ from figures._outsiders import OUTSIDERS, scikit_learn, scipy_lbfgs
 from figures._program import main
 from figures._settings import Settings
 from figures._which_rows import FAR, fact_rows, factor, misses, read_rows, to_facts, write_rows
-from figures._which_tables import fill, sections, whole_tables
+from figures._which_tables import decision, fill, sections, whole_tables
 from tests.programs import ended
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "which_method.md"
+TABLES = DOCS / "which_method_tables.md"
 FEW = {
     "distributed-lbfgs": Contestant(DistributedLBFGS),
     "feddr": Contestant(FedDR),
@@ -52,8 +53,23 @@ def stored() -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 
 def test_the_tables_of_the_page_are_those_of_the_stored_results() -> None:
     cells, facts = stored()
-    assert fill(PAGE.read_text(), sections(cells, facts)) == PAGE.read_text()
+    checked = read_rows(DOCS / "which_method_checked.csv")
+    assert fill(PAGE.read_text(), decision(cells, facts, checked)) == PAGE.read_text()
+    assert fill(TABLES.read_text(), sections(cells, facts)) == TABLES.read_text()
     assert whole_tables(cells, facts) == (DOCS / "which_method_all.md").read_text()
+
+
+def test_the_page_says_how_the_rules_fared_on_data_that_they_were_not_made_from() -> None:
+    checked = read_rows(DOCS / "which_method_checked.csv")
+    factors = [float(row[f"factor to {name}"]) for row in checked for name in ("1e-4", "1e-10")]
+    assert {row["problem"].partition(",")[0] for row in checked} == {"wine", "diabetes", "phishing"}
+    assert not {row["problem"] for row in checked} & {row["problem"] for row in stored()[1]}
+    far = sum(factor > FAR for factor in factors)
+    sentence = f"within a factor of {FAR} of the best method in {len(factors) - far} of {len(factors)} cases"
+    assert sentence in PAGE.read_text()
+    assert f"The largest factor is {max(factors):.2f}" in PAGE.read_text()
+    worse = [{**row, "factor to 1e-4": "9.99"} for row in checked]
+    assert sentence not in decision(*stored(), worse)["checked"]
 
 
 def test_markers_without_a_part_are_refused() -> None:
@@ -123,8 +139,9 @@ def test_every_group_is_measured_and_every_rule_of_convex_problems_decides_somew
 def written_page(small: Settings) -> tuple[Path, list[str]]:
     """Measure everything for a page; return the page and the command."""
     page = small.out / "page.md"
-    groups = ("rules", "advice", "everybody", "few", "regularised")
-    page.write_text("".join(f"<!-- {name} -->\n<!-- end -->\n" for name in groups))
+    tables = page.with_name("page_tables.md")
+    for path, parts in ((page, ("rules", "advice")), (tables, ("everybody", "few", "regularised"))):
+        path.write_text("".join(f"<!-- {name} -->\n<!-- end -->\n" for name in parts))
     command = ["which_method", "--data", small.data, "--out", str(small.out), "--page", str(page)]
     assert ended(main, *command) == 0
     return page, command
@@ -134,7 +151,10 @@ def test_one_command_measures_and_writes_the_page(small: Settings, tmp_path: Pat
     page, command = written_page(small)
     cells, facts = read_rows(tmp_path / "page_cells.csv"), read_rows(tmp_path / "page_problems.csv")
     assert len(cells) == 4 * (len(FEW) + len(OUTSIDERS))
-    assert page.read_text() == fill(page.read_text(), sections(cells, facts))
+    tables = page.with_name("page_tables.md")
+    assert page.read_text() == fill(page.read_text(), decision(cells, facts, []))
+    assert tables.read_text() == fill(tables.read_text(), sections(cells, facts))
+    assert "fedsplit" in tables.read_text()
     before = page.read_text()
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--redraw"])  # from what is stored
@@ -161,7 +181,7 @@ def test_cells_that_are_measured_alone_leave_the_others_of_the_page_as_they_are(
     assert ended(main, *command, "--only", "*at random: fedsplit", "--overwrite") == 0
     ends = [row["end"] for row in read_rows(path) if row["problem"] == changed[0][1]["problem"]]
     assert ends.count("not measured") == len(ends) - 1
-    assert "not measured" in page.read_text()
+    assert "not measured" in page.with_name("page_tables.md").read_text()
 
 
 def test_cells_of_other_code_are_taken_only_where_it_is_asked_for_and_said(
