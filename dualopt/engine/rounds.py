@@ -212,17 +212,18 @@ def iterate(
     >>> snapshot
     <Snapshot after round 30: 2 of 2 clients; model of shape (2,)>
     """
-    who = as_participation(participation)
+    participation = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
     objective, scales = unscaled(objective, scales)
     engine = check_engine(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
-    clients = scaled(algorithm, prepared.objective, scales, who)
-    packs = as_compressor(compressor, clients)
-    algorithm = resolve(algorithm, clients, who, packs)
+    clients = scaled(algorithm, prepared.objective, scales, participation)
+    operator = as_compressor(compressor, clients)
+    algorithm = resolve(algorithm, clients, participation, operator)
     _, server = on_engine(objective, engine, prepared, clients, certified=False)
-    return in_user_coordinates(rounds_of(algorithm, server, prepared.theta0, who, seed, compressor=packs), prepared)
+    rounds = rounds_of(algorithm, server, prepared.theta0, participation, seed, compressor=operator)
+    return in_user_coordinates(rounds, prepared)
 
 
 def check_engine(objective: Objective, engine: Clustered | str | None, prepare: Any = None) -> Clustered | None:
@@ -332,9 +333,9 @@ def unscaled(objective: Objective, scales: Sequence[float] | Array | str | None)
     ValueError
         If there are scales twice.
     """
-    own = scales_of(objective)
-    require(not own or scales in (None, "none"), "scales must not be given for clients that are reweighted already")
-    return own_clients(objective), own or scales
+    given = scales_of(objective)
+    require(not given or scales in (None, "none"), "scales must not be given for clients that are reweighted already")
+    return own_clients(objective), given or scales
 
 
 def scaled(
@@ -384,14 +385,14 @@ def resolve(
         participation or the regulariser of the objective, or leaves a parameter open.
     """
     method = with_objects(algorithm, objective)
-    packs = as_compressor(compressor, objective)
-    require(packs is None or not method.uncompressed, f"compressor must not be given: {method.uncompressed}")
+    operator = as_compressor(compressor, objective)
+    require(operator is None or not method.uncompressed, f"compressor must not be given: {method.uncompressed}")
     needs = frozenset() if participation is None else participation.needs(objective.n_clients)
     for need in sorted(needs - method.supports):
         raise ValueError(f"algorithm {type(method).__name__} does not support {need} participation.")
     if objective.regulariser != Zero() and "regulariser" not in method.supports:
         raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
-    method = with_participation(method, objective, participation, packs).suggested(objective)
+    method = with_participation(method, objective, participation, operator).suggested(objective)
     require_complete(method)
     if isinstance(method.stop, Gap):
         least = float(array_namespace(objective.mu).min(objective.mu))
@@ -438,8 +439,8 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
     """
     theta0 = objective.initial() if theta0 is None else theta0
     copies = broadcast(theta0, (objective.n_clients, *objective.shape))
-    there = isinstance(without_regulariser(objective), RemoteClients)  # hosts make the states of their solvers
-    return State(*algorithm.init(theta0, copies), () if there else solver_states(algorithm, objective))
+    remote = isinstance(without_regulariser(objective), RemoteClients)  # hosts make the states of their solvers
+    return State(*algorithm.init(theta0, copies), () if remote else solver_states(algorithm, objective))
 
 
 def rounds_of(

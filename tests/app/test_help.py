@@ -15,8 +15,8 @@ from typer.main import get_command
 
 from dualopt.app.cli import app, main
 from dualopt.app.cli.groups import GROUPS, OTHERS, group_of
-from dualopt.app.cli.help import GroupedHelp
 from dualopt.app.cli.options import option_groups
+from dualopt.app.cli.usage import GroupedHelp
 from tests.programs import ended
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from dualopt import run
-from dualopt.app.cli.engine import OF_ONE as OF_ONE_COMMAND
+from dualopt.app.cli.engine import OPTIONS_OF_ONE_PROCESS
 from dualopt.engine import _agreement
 from dualopt.engine._everywhere import OF_ONE, everywhere
 from dualopt.methods import DualFL, FedPD
@@ -112,7 +112,7 @@ def test_a_process_with_another_option_of_the_problem(name: str) -> None:
 
 def test_what_is_not_compared_changes_no_digit() -> None:
     """Where data are: they are compared themselves. Where results go. And what process 0 alone is given to watch."""
-    assert set(PLACES) | {"out", "fresh", "keep_stale"} == set(OF_ONE_COMMAND)
+    assert set(PLACES) | {"out", "fresh", "keep_stale"} == set(OPTIONS_OF_ONE_PROCESS)
     assert set(OF_ONE) < set(signature(run).parameters)
 
 

@@ -71,8 +71,7 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
     """Run one of the commands of ``dualopt``, and return the exit code."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.app.cli.help import GroupedHelp
-    from dualopt.app.cli.usage import about
+    from dualopt.app.cli.usage import GroupedHelp, about
 
     commands = Typer(
         help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",

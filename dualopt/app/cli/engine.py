@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 __all__ = ["EngineOptions", "Place", "follow", "lead", "placed"]
 
 ENGINES = ("inline", "mpi")
-OF_ONE = (*PLACES, "out", "fresh", "keep_stale")  # where this process finds its data, and where the first one writes
+OPTIONS_OF_ONE_PROCESS = (*PLACES, "out", "fresh", "keep_stale")
+"""Where a process finds its data, and where the first one writes: they may differ."""
 
-_met: list[Place] = []  # once this process has heard of the others
+_connected: list[Place] = []  # filled once the processes share a communicator
 _started: list[str] = []  # by whom this process was started beside others
 
 
@@ -98,7 +99,7 @@ class Place:
         return {"engine": f"MPI, {self.peers.size} {'process' if self.peers.size == 1 else 'processes'}{sums}"}
 
     def first(self, function: Callable[[], bool]) -> bool:
-        """Return what a function says in the first process, which alone calls it, or raise what it raises."""
+        """Return what a function returns in the first process, which alone calls it, or raise what it raises."""
         with self.peers.together():
             found = self.is_first and function()
         return bool(self.peers.total(int(found)))
@@ -174,18 +175,18 @@ def placed(engine: EngineOptions, *groups: Any, **options: Any) -> Iterator[Plac
 
     place = Place(MPI(reduce=engine.reduce))
     with place.peers.together():  # another process, in `follow`, says here what is wrong with its options
-        _met.append(place)
-    told = options_record(engine, *groups) | options
-    place.peers.agree({name: value for name, value in told.items() if name not in OF_ONE})
+        _connected.append(place)
+    shared = options_record(engine, *groups) | options
+    place.peers.agree({name: value for name, value in shared.items() if name not in OPTIONS_OF_ONE_PROCESS})
     yield place
 
 
 def follow(program: Callable[[], None]) -> NoReturn:
-    """Run a program that says nothing, beside a first process that speaks for all, and whose exit code counts.
+    """Run a program without output, beside process 0, which prints and writes, and whose exit code counts.
 
     A mistake of the user's is known to the first process, too. ``mpiexec`` would end that one before it has said so if
-    this one ended with an exit code. A mistake in the options of this process alone is told to the first one, which
-    waits for all of them in `placed`.
+    this one ended with an exit code. A mistake in the options of this process alone goes to the first one, which waits
+    for all of them in `placed`.
     """
     from dualopt.engine import MPI
     from dualopt.engine._mpi_communicator import sentence
@@ -197,7 +198,7 @@ def follow(program: Callable[[], None]) -> NoReturn:
             program()
         except SystemExit as end:
             code = end.code if end.code == TERMINATED else 0
-            if end.code == USER_ERROR and not _met:
+            if end.code == USER_ERROR and not _connected:
                 _refuse(said.getvalue())
         except BaseException as error:
             MPI().abort(sentence(error, MPI().peers.rank))
@@ -205,18 +206,18 @@ def follow(program: Callable[[], None]) -> NoReturn:
 
 
 def lead(program: Callable[[], None]) -> None:
-    """Run a program in the first process; the others hear of a mistake in its options, and need not wait for it."""
+    """Run a program in the first process; a mistake in its options reaches the others, which need not wait."""
     _started.append("mpiexec")
     try:
         program()
     except SystemExit as end:
-        if end.code == USER_ERROR and not _met:
+        if end.code == USER_ERROR and not _connected:
             _refuse("")
         raise
 
 
 def _refuse(said: str) -> None:
-    """Let the other processes, which are in `placed` or here, end with what this one has said."""
+    """Let the other processes, which are in `placed` or here, end with the sentence of this one."""
     from dualopt.engine._mpi_communicator import MpiCommunicator
 
     with suppress(ModuleNotFoundError, ValueError):

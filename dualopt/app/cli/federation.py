@@ -14,11 +14,11 @@ from typer import Argument, Option, Typer
 
 from dualopt.app.cli import output
 from dualopt.app.cli.federation_options import ProjectOptions, RunOptions, ServerOptions, described_project
-from dualopt.app.cli.help import GroupedHelp
 from dualopt.app.cli.models import save_model
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.progress import run_progress
 from dualopt.app.cli.summary import show_summary
+from dualopt.app.cli.usage import GroupedHelp
 from dualopt.arrays._checks import require
 from dualopt.arrays._files import write_atomically
 from dualopt.federation import Project, SiteSettings

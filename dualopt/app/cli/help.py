@@ -4,45 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
-from typer import Context, Exit, Option
 
 from dualopt.app.cli.groups import GROUPS, OTHERS, Group, group_of
+from dualopt.app.cli.output import make_console
 from dualopt.app.cli.tables import wrapped
-from dualopt.app.cli.usage import OneSentence, kind_of, long_name
+from dualopt.app.cli.usage import kind_of, long_name
 
-__all__ = ["GroupedHelp", "HelpAll", "show_help"]
+__all__ = ["show_help"]
 
 WORDS = {"int": "N", "float": "NUMBER", "Path": "PATH"}
 NAMES = 28  # characters beside which what is told of an option stands
 LEAST = 24  # characters that it needs there, else it stands below
 
 
-def _show_all(context: Context, wanted: bool) -> None:
-    if wanted:
-        show_help(context, everything=True)
-        raise Exit(0)
-
-
-HelpAll = Annotated[bool, Option("--help-all", callback=_show_all, is_eager=True, help="Show all options and stop.")]
-
-
-class GroupedHelp(OneSentence):
-    """A command whose help is in groups."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help that most people need."""
-        show_help(ctx, everything=False)
-
-
 def show_help(context: Any, *, everything: bool) -> None:
     """Print the help of a command: its options in groups, each with its default and the page that explains it."""
-    from dualopt.app.cli.output import make_console
-
     console, command, path = make_console(), context.command, context.command_path
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and p.name != "help_all"]

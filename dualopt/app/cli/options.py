@@ -12,9 +12,9 @@ from typing import Annotated, Any, get_type_hints
 
 from typer import Context, Exit, Option
 
-from dualopt.app.cli.help import HelpAll
 from dualopt.app.cli.reporting import INTERRUPTED
 from dualopt.app.cli.resume import repeated
+from dualopt.app.cli.usage import HelpAll
 from dualopt.methods.preparation import Preparation, SketchedMetric
 from dualopt.spec import Spec, built, pairs
 

@@ -76,9 +76,9 @@ class Ending:
         """What a user calls it."""
         return "SIGTERM" if self.exit_code == TERMINATED else "Ctrl-C"
 
-    def close(self, kept: Archive) -> None:
-        """Remove what was kept, or say how to go on."""
-        kept.clear() if self.complete else kept.hint()
+    def close(self, archive: Archive) -> None:
+        """Remove the archive, or say how to go on."""
+        archive.clear() if self.complete else archive.hint()
 
     def tell(self) -> None:
         """Say which certificates are false."""
@@ -104,15 +104,15 @@ class PreparedRuns:
     console: Console
     place: Place
 
-    def compute(self, kept: Archive, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
+    def compute(self, archive: Archive, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
         """Run the methods one after the other until Ctrl-C or SIGTERM; return what has run, and how it ended."""
         if self.best:
-            kept.note("proved_best", self.best)
-        reference = kept.reference(self.problem.minimum) if self.loop.reference else (None, 0.0)
+            archive.note("proved_best", self.best)
+        reference = archive.reference(self.problem.minimum) if self.loop.reference else (None, 0.0)
         results: list[Result] = []
         with output.interruptible() as interrupt:
             for label, algorithm in self.algorithms.items():
-                results.append(self._run(label, algorithm, reference, interrupt, kept, names[label]))
+                results.append(self._run(label, algorithm, reference, interrupt, archive, names[label]))
                 if interrupt.is_set():
                     break
         complete = len(results) == len(self.algorithms) and results[-1].trace.status != "stopped"
@@ -131,15 +131,15 @@ class PreparedRuns:
         algorithm: Algorithm,
         reference: tuple[float | None, float],
         interrupt: Event,
-        kept: Archive,
+        archive: Archive,
         name: str,
     ) -> Result:
         problem, start = self.problem, time.perf_counter()
-        trace = kept.finished(name)
+        trace = archive.finished(name)
         if trace is None:
-            trace = self._trace(label, algorithm, reference, interrupt, kept.checkpoint(name))
+            trace = self._trace(label, algorithm, reference, interrupt, archive.checkpoint(name))
             if trace.status != "stopped":
-                kept.finish(name, trace)
+                archive.finish(name, trace)
         return Result(
             label=label,
             algorithm=algorithm,
@@ -279,10 +279,10 @@ def prepared_runs(
         asked = [label for label, (_, best) in found.items() if best]
         known = results.earlier("proved_best") or {} if asked and problem else {}
         best = {label: known.get(label) for label in asked}
-        yield problem and _session(options, preparation, loop, specs, best, participation, own, problem, place)
+        yield problem and _built_runs(options, preparation, loop, specs, best, participation, own, problem, place)
 
 
-def _session(
+def _built_runs(
     options: ProblemOptions,
     preparation: PreparationOptions,
     loop: LoopOptions,
@@ -300,11 +300,11 @@ def _session(
     methods = {label: spec.build("algorithm") for label, spec in specs.items()}
     clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
     compressor = built(loop.compressor, "compressor")
-    console, told = output.make_console(), {}
+    console, proved = output.make_console(), {}
     with console.status("proved-best") if best else nullcontext():
         for label, earlier in best.items():
             found = proved_best.chosen(methods[label], clients[label], participation, compressor, earlier)
-            methods[label], told[label] = found
+            methods[label], proved[label] = found
     algorithms = {label: resolve(m, clients[label], participation, compressor) for label, m in methods.items()}
     if loop.check_assumptions:
         for label, algorithm in algorithms.items():
@@ -323,7 +323,7 @@ def _session(
         seed=options.seed,
         intercept=kind_of_intercept(options.intercept) != "none",
         plug_ins=own,
-        best=told,
+        best=proved,
         console=console,
         place=place,
     )

@@ -1,4 +1,4 @@
-"""How programs report what a user did wrong, and how they end."""
+"""How programs report mistakes of the user, and how they end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None 
         with terminable(), exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]):
             from dualopt.arrays.xp import silent
 
-            with silent():  # overflow is told by the status of a run
+            with silent():  # the status of a run reports overflow
                 # Without words, help is shown by the program itself.
                 code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
                 print(end="", flush=True)
@@ -96,7 +96,7 @@ def exit_on_user_error(name: str) -> Iterator[None]:
     except ValueError as error:
         if not _is_ours(error):
             raise
-        _refuse(name, _placed(error))
+        _refuse(name, _with_line(error))
     except MemoryError as error:
         _refuse(name, f"memory is too small: {error}." if str(error) else "memory is too small.")
     except OSError as error:
@@ -117,7 +117,7 @@ def _is_ours(error: BaseException) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in OURS
 
 
-def _placed(error: BaseException) -> str:
+def _with_line(error: BaseException) -> str:
     """Return what the error says, and in which line of a plug-in it was raised: its author may need it."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     if not frame.f_globals.get("__name__", "").startswith("dualopt.spec.plugins.files."):

@@ -63,8 +63,8 @@ def run(
     if summary:
         options, files = options | {"summary": True}, [*files, *output.SUMMARY]
     results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
-    told = {"algorithm": algorithm, "param": param or [], "summary": summary}
-    with placed(engine, problem, method, preparation, loop, **told) as place:
+    record = {"algorithm": algorithm, "param": param or [], "summary": summary}
+    with placed(engine, problem, method, preparation, loop, **record) as place:
         if place.first(lambda: _is_done(results)):
             return
         with prepared_runs(problem, preparation, loop, {algorithm: spec}, results, place) as runs:
@@ -81,12 +81,12 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool) ->
         import dualopt.app.cli.summary as page  # few ask for it
 
         page.check_summary(runs.problem)
-    with results.opened(runs.problem, runs.parts()) as kept:
-        (result,), ending = runs.compute(kept, {algorithm: "run"})
+    with results.opened(runs.problem, runs.parts()) as archive:
+        (result,), ending = runs.compute(archive, {algorithm: "run"})
         trace, out = result.trace, results.folder
         trace.to_npz(out / trace_npz)  # the model first, the picture last
-        told = model_record(runs.problem, results.options, kept.data)
-        model, reason = save_model(out, "", lambda: runs.problem.model(trace, told))
+        record = model_record(runs.problem, results.options, archive.data)
+        model, reason = save_model(out, "", lambda: runs.problem.model(trace, record))
         trace.to_csv(out / trace_csv)
         found = None
         if page is not None:
@@ -94,7 +94,7 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool) ->
             page.write_summary(found, out)
         files = [trace_npz, trace_csv, record_json, picture, *model, *(() if found is None else output.SUMMARY)]
         output.write_json(out / record_json, runs.record(results, ending, files) | result.record())
-        ending.close(kept)
+        ending.close(archive)
     title = f"{algorithm} on {runs.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
     lines = runs.described() | output.parameters_in_words(result.algorithm)
@@ -154,19 +154,19 @@ def compare(
 def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot: str | None) -> int:
     """Run the methods, write and show the results, and return the exit code."""
     out = place.folder
-    with place.opened(runs.problem, runs.parts()) as kept:
-        results, ending = runs.compute(kept, names)
+    with place.opened(runs.problem, runs.parts()) as archive:
+        results, ending = runs.compute(archive, names)
         files, reasons = [], {}
-        told = model_record(runs.problem, place.options, kept.data)
+        record = model_record(runs.problem, place.options, archive.data)
         for result in results:
             name, trace = names[result.label], result.trace
             trace.to_csv(out / f"{name}.csv")
-            model, reason = save_model(out, name, partial(runs.problem.model, trace, told))
+            model, reason = save_model(out, name, partial(runs.problem.model, trace, record))
             files, reasons = [*files, f"{name}.csv", *model], reasons | reason
         files += ["compare.json", "compare.png"]
         recorded = {result.label: result.record() for result in results}
         output.write_json(out / "compare.json", runs.record(place, ending, files) | {"runs": recorded})
-        ending.close(kept)
+        ending.close(archive)
     figure = plotting.convergence(
         {in_picture(result.label): result.trace for result in results},
         x=("communications", "gradients", "bits_up"),

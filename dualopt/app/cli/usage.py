@@ -7,10 +7,20 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, get_args, get_origin
 
-from typer import BadParameter, Exit, Option
+from typer import BadParameter, Context, Exit, Option
 from typer.core import TyperCommand
 
-__all__ = ["OneSentence", "Version", "about", "kind_of", "long_name", "sentence", "show_version"]
+__all__ = [
+    "GroupedHelp",
+    "HelpAll",
+    "OneSentence",
+    "Version",
+    "about",
+    "kind_of",
+    "long_name",
+    "sentence",
+    "show_version",
+]
 
 NUMBERS = {"int": "a whole number", "float": "a number"}
 
@@ -70,6 +80,27 @@ def sentence(message: str) -> str:
     'No such option: --bogus.'
     """
     return message.removeprefix("Invalid value: ").strip().rstrip(".") + "."
+
+
+def _show_all(context: Context, wanted: bool) -> None:
+    if wanted:
+        from dualopt.app.cli.help import show_help  # few ask for it
+
+        show_help(context, everything=True)
+        raise Exit(0)
+
+
+HelpAll = Annotated[bool, Option("--help-all", callback=_show_all, is_eager=True, help="Show all options and stop.")]
+
+
+class GroupedHelp(OneSentence):
+    """A command whose help is in groups."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help that most people need."""
+        from dualopt.app.cli.help import show_help
+
+        show_help(ctx, everything=False)
 
 
 def kind_of(command: Any, option: Any) -> str:

@@ -1,6 +1,6 @@
 """Proofs in rational numbers: from a solution of the semidefinite program, and from the code of a method anew.
 
-The program is solved with classes of clients; what is written down is literal, and ``checker.py`` believes none of it.
+The program is solved with classes of clients; what is written down is literal, and ``checker.py`` assumes none of it.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def _regenerated(setting: Setting, dimension: int, *, memory: bool) -> dict[str,
     for _, round in setting.events():
         _vectors(first_state(setting, dimension, memory=memory).after(round, everybody).blocks, weighed, general)
     ends = [(p, round, general.after(round, everybody)) for p, round in setting.events()]
-    kept = all(_numbers(end, general) == setting.limits.numbers for *_, end in ends)
-    require(kept, "algorithm must keep the numbers in its states exactly: choose parameters with simple limits")
+    constant = all(_numbers(end, general) == setting.limits.numbers for *_, end in ends)
+    require(constant, "algorithm must keep the numbers in its states exactly: choose parameters with simple limits")
     before = _vectors(general.blocks(everybody), weighed, general)
     after = [_vectors(end.blocks, weighed, general) for *_, end in ends]
     points = [_points_of(j, general) for j in range(setting.n_clients)]
@@ -182,23 +182,23 @@ def _statement(setting: Setting) -> dict[str, Any]:
         "late": setting.limits.late,
         "numbers": list(map(str, setting.limits.numbers)),
         **({"inexact": True} if setting.inexact else {}),
-        **({"compressor": _told(setting.compressor)} if setting.compressor is not None else {}),
+        **({"compressor": _compressor_to_json(setting.compressor)} if setting.compressor is not None else {}),
     }
 
 
-def _told(kind: Unbiased | Contractive) -> dict[str, Any]:
+def _compressor_to_json(kind: Unbiased | Contractive) -> dict[str, Any]:
     """Return what is known of a compressor."""
     if isinstance(kind, Unbiased):
         return {"omega": str(kind.omega), "independent": kind.independent}
     return {"delta": str(kind.delta)}
 
 
-def _compressor(told: Any) -> Unbiased | Contractive:
+def _compressor_from_json(record: Any) -> Unbiased | Contractive:
     """Return what a statement says of a compressor."""
-    if isinstance(told, dict) and "delta" in told:
-        return Contractive(delta=float(checker.number(told["delta"], "delta")))
-    omega = float(checker.number(checker.entry(told, "omega", "compressor"), "omega"))
-    return Unbiased(omega=omega, independent=checker.entry(told, "independent", "compressor") is True)
+    if isinstance(record, dict) and "delta" in record:
+        return Contractive(delta=float(checker.number(record["delta"], "delta")))
+    omega = float(checker.number(checker.entry(record, "omega", "compressor"), "omega"))
+    return Unbiased(omega=omega, independent=checker.entry(record, "independent", "compressor") is True)
 
 
 def _parameters(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
@@ -375,6 +375,7 @@ def _setting(statement: Any, dimension: int, n_events: int, algorithm: type[Algo
     )
     own = None if len(set(weights)) == 1 else weights
     method, literal = spec.build("algorithm", types=known), statement.get("literal") is True
-    told = statement.get("compressor")
-    known = {"inexact": statement.get("inexact") is True, "compressor": None if told is None else _compressor(told)}
+    record = statement.get("compressor")
+    compressor = None if record is None else _compressor_from_json(record)
+    known = {"inexact": statement.get("inexact") is True, "compressor": compressor}
     return Setting.of(method, mu, L, None, participation, own, literal=literal, **known)

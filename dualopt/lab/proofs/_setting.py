@@ -330,13 +330,13 @@ class Setting:
         f = Quadratic(A=A, b=np.zeros((N, N + 1)))
         state = initial_state(self.algorithm, f, np.ones(N + 1))
 
-        def told(state: State) -> list[Any]:
+        def numbers_in(state: State) -> list[Any]:
             return [x for x in leaves(state) if np.shape(x) not in ((N + 1,), (N, N + 1))]
 
-        first = before = last = told(state)
+        first = before = last = numbers_in(state)
         for n in range(SETTLING if first else 0):
             state = advance(self.algorithm, f, state, replace(first_round(N), n=n), self.plain)[0]
-            before, last = last, told(state)
+            before, last = last, numbers_in(state)
             if n >= SETTLED and all(map(np.array_equal, before, last)):
                 break
         if not _close(before, last):
@@ -352,15 +352,15 @@ class Setting:
         runs = [(1.0, [initial_state(method, f, f.zeros())])]
         for n in range(rounds):
             todo = self.events(n) if self.branched else self.events(n)[:1]
-            packs = self.packs(f, n)
-            runs = [(p * q, [*run, advance(method, f, run[-1], r, packs)[0]]) for p, run in runs for q, r in todo]
+            operator = self.packs(f, n)
+            runs = [(p * q, [*run, advance(method, f, run[-1], r, operator)[0]]) for p, run in runs for q, r in todo]
         return runs
 
     def require_linear(self, rounds: int = SHOWN, *, dimension: int) -> None:
         """Refuse a method that is not linear algebra on vectors, by a run in which arrays know what they are.
 
-        Every round is done by everybody too: where clients rest, the states of the others are stored among theirs, as
-        plain numbers.
+        Every round is done by everybody too: where clients are inactive, the states of the others are stored among
+        theirs, as plain numbers.
 
         Raises
         ------
@@ -372,10 +372,10 @@ class Setting:
         state = initial_state(method, f, f.zeros())
         for n, (_, round) in enumerate(islice(cycle(self.orbits), rounds)):
             now = replace(round, n=n)
-            everybody, packs = replace(now, clients=tuple(range(self.n_clients)), inclusion=None), self.packs(f, n)
-            together = advance(method, f, state, everybody, packs)[0]
-            require_vectors(vectors(together, f))
-            state = advance(method, f, state, now, packs)[0]
+            everybody, operator = replace(now, clients=tuple(range(self.n_clients)), inclusion=None), self.packs(f, n)
+            full = advance(method, f, state, everybody, operator)[0]
+            require_vectors(vectors(full, f))
+            state = advance(method, f, state, now, operator)[0]
             require_vectors(vectors(state._replace(clients=(), memory=()), f))
             state = tree_map(lambda x: x.view(Vectors) if is_vector(x, f) else x, state)
         require_vectors(x for a in f.ledger.answers for x in (a.x, a.gradient))
