@@ -72,6 +72,8 @@ GROUPS = (
         main=("data", "data_home", "label", "client"),
         more=(
             "sample_weight",
+            "offset",
+            "exposure",
             "missing",
             "categories",
             "scale",
