@@ -19,7 +19,7 @@ from dualopt.federation.refusals import refusing
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.data import encode_labels, load
-from dualopt.problem.data._libsvm import load as _libsvm
+from dualopt.problem.data._libsvm import source as _libsvm
 from dualopt.problem.data._registry import _reader
 from dualopt.problem.inputs import parse_class_weight
 from dualopt.spec import toml

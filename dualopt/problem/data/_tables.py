@@ -7,30 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import file_hash
-from dualopt.problem.data._source import Source, in_memory
-from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
-from dualopt.problem.inputs import as_features, as_row_weights, by_owner, label_values, without_column
-from dualopt.problem.inputs._frames import as_frame, as_matrix, frame_columns
+from dualopt.problem.data._source import Source
+from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_columns
+from dualopt.problem.data._table_rows import read_features
+from dualopt.problem.inputs import as_row_weights, by_owner, label_values
+from dualopt.problem.inputs._frames import as_frame, optional, require_column
 
-__all__ = ["check_names", "codes_of", "is_table_file", "load", "source"]
-
-PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
+__all__ = ["check_names", "codes_of", "is_table_file", "require_different", "source"]
 
 
-def load(
-    path: Path, *, label: str | None = None, client: str | None = None, sample_weight: str | None = None
-) -> RawData:
+def source(
+    path: Path,
+    *,
+    dtype: str = "float64",
+    label: str | None = None,
+    client: str | None = None,
+    sample_weight: str | None = None,
+) -> Source:
     """Read a table: one column of labels, perhaps one of clients and one of weights, all others features.
 
     The first line of a text file names the columns, which a comma, semicolon, tab or bar separates. An empty cell is
     missing; words such as NA are words. Names of clients are kept as they are written.
 
+    Columns that are no features are read first, of all rows; features of the rows that are wanted, a block of rows at a
+    time.
+
     Parameters
     ----------
     path : Path
         The file, whose name says what it is.
+    dtype : str
+        Type of the features.
     label : str
         The column of labels.
     client : str, optional
@@ -46,74 +54,68 @@ def load(
     ModuleNotFoundError
         If PyArrow or narwhals is missing.
     """
-    table = read_table(path, client)
-    check_names(path, table.column_names)
-    _require_label(table.column_names, label)
-    rest, columns = _columns(table, label, client, sample_weight, is_parquet(path))
-    X, feature_names = as_features(rest)
-    return RawData(
-        X=X,
-        scale="none",
-        description=f"table {path}",
-        feature_names=feature_names,
-        reading={"label": label, "client": client, "sample_weight": sample_weight},
-        **columns,
-    )
-
-
-def source(
-    path: Path, *, label: str | None = None, client: str | None = None, sample_weight: str | None = None
-) -> Source:
-    """Read labels, clients and weights of a table, rows when they are wanted; arguments and errors are those of `load`.
-
-    Types of columns depend on all rows: columns are read as a whole, some at a time.
-    """
     names = column_names(path)
     check_names(path, names)
     _require_label(names, label)
-    own = [name for name in (label, client, sample_weight) if name is not None]
-    if len({*names}) < len(names) or len({*own}) < len(own) or not {*own} <= {*names}:
-        return in_memory(load(path, label=label, client=client, sample_weight=sample_weight))  # says what is wrong
-    features = [name for name in names if name not in own]
-
-    def table(columns: list[str]) -> Any:
-        return read_table(path, client if client in columns else None, columns, len(columns) / len(names))
-
-    def read(rows: np.ndarray) -> np.ndarray:
-        step = -(-len(features) // PASSES)
-        found: list[np.ndarray] = []
-        for start in range(0, len(features), step):
-            found += [column[rows] for column in frame_columns(as_frame(table(features[start : start + step]), "X"))]
-        return as_matrix(found, len(rows))
-
-    _, columns = _columns(table(own), label, client, sample_weight, is_parquet(path))
+    own = {"label": label, "client": client, "sample_weight": sample_weight}
+    features = _features(names, own)
+    columns = _columns(path, {argument: name for argument, name in own.items() if name is not None})
     return Source(
         scale="none",
         description=f"table {path}",
         shape=(len(columns["y"]), len(features)),
-        read=read,
+        read=lambda rows: read_features(path, features, rows, dtype),
         contents=lambda: {"contents of the file": file_hash(path)},
         feature_names=tuple(features),
-        reading={"label": label, "client": client, "sample_weight": sample_weight},
+        reading=own,
+        room=lambda rows: len(rows) * len(features) * np.dtype(dtype).itemsize,
         **columns,
     )
 
 
-def _columns(
-    table: Any, label: str | None, client: str | None, sample_weight: str | None, typed: bool
-) -> tuple[Any, dict[str, Any]]:
-    """Return the columns of the features, and what the others say, by the names that `RawData` has for it."""
-    assert label is not None
-    rest, y = without_column(table, label, "label")
-    found: dict[str, Any] = {"y": y}
-    if client is not None:
-        rest, owners = without_column(rest, client, "client")
-        values = owners.to_list() if typed else _numbered(owners.to_list())
-        found["clients"], found["client_names"] = codes_of(values)
-    if sample_weight is not None:
-        rest, weights = without_column(rest, sample_weight, "sample_weight")
-        found["sample_weight"] = as_row_weights(weights, np.ones(1), len(y), "sample_weight")
-    return rest, found | {"y": label_values(y)}
+def _features(names: list[str], own: dict[str, str | None]) -> list[str]:
+    """Return the columns that are features; refuse names of others that there are not, or twice."""
+    require_different(names, "X")
+    rest = names
+    for argument, name in own.items():
+        if name is not None:
+            require_column(rest, name, argument)
+            rest = [other for other in rest if other != name]
+    return rest
+
+
+def require_different(names: list[str], what: str) -> None:
+    """Refuse two columns of one name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{what} has two columns named {twice!r}: rename or drop one.")
+
+
+def _columns(path: Path, own: dict[str, str]) -> dict[str, Any]:
+    """Return what columns say that are no features, by the names that `RawData` has for it."""
+    clients = [own["client"]] if "client" in own else []
+    table = read_columns(path, list(own.values()), text=clients)
+    columns = {argument: table.column(name) for argument, name in own.items()}
+    found: dict[str, Any] = {}
+    if "client" in columns:
+        owners, codes = _values(columns["client"], "client")
+        numbers, found["client_names"] = codes_of(owners if is_parquet(path) else _numbered(owners.to_list()))
+        found["clients"] = numbers[codes]
+    if "sample_weight" in columns:
+        weights = as_frame(columns["sample_weight"], "sample_weight")
+        found["sample_weight"] = as_row_weights(weights, np.ones(1), len(table), "sample_weight")
+    labels, codes = _values(columns["label"], "label")
+    return found | {"y": label_values(labels)[codes]}
+
+
+def _values(column: Any, argument: str) -> tuple[Any, Any]:
+    """Return values of a column, and for each row which one it has: of many words each is there once."""
+    arrow = optional("pyarrow", argument)
+    is_text = arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type)
+    if not is_text or column.null_count:
+        return as_frame(column, argument), slice(None)
+    encoded = column.combine_chunks().dictionary_encode()
+    return as_frame(encoded.dictionary, argument), encoded.indices.to_numpy()
 
 
 def check_names(path: Path, columns: list[Any]) -> None:
