@@ -21,11 +21,11 @@ from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.data import encode_labels, load
 from dualopt.problem.data._dataset import check_features
-from dualopt.problem.data._libsvm import load as _libsvm
+from dualopt.problem.data._libsvm import source as _libsvm
 from dualopt.problem.data._registry import _reader
 from dualopt.problem.data._scaling import SHIFTS
-from dualopt.problem.data._tables import load as load_table
-from dualopt.problem.data._tables import read_columns
+from dualopt.problem.data._tables import read_table
+from dualopt.problem.data._tables import source as table_source
 from dualopt.problem.inputs import parse_class_weight
 from dualopt.spec import toml
 
@@ -295,8 +295,8 @@ def _rows(project: Project, data: str | Path, label: str | None) -> SiteRows:
             found = load(data, scale="none", dtype=project.dtype, **options)
             X, labels, offset, names = found.X, found.y, found.offset, found.feature_names
         else:
-            require(reader is load_table, f"data {str(data)!r} must be a table, of whose columns features are made")
-            X, labels, offset = read_columns(Path(first), project.table_options, **options)
+            require(reader is table_source, f"data {str(data)!r} must be a table, of whose columns features are made")
+            X, labels, offset = read_table(Path(first), project.table_options, **options)
             names = X.names
     columns = X.shape[1] if names is None else len(names)
     with refusing("columns"):

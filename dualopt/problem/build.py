@@ -14,7 +14,6 @@ from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, line
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives._weights import parse_numbers, positive
 from dualopt.problem.data import (
-    Dataset,
     class_count,
     class_names,
     encode_labels,
@@ -89,8 +88,8 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
     reading = load_options(options)
     with peers.together():
-        data = _opened(options, reading, peers)
-        known = _facts(data) if isinstance(data, Source) else {}
+        data = open_source(options.data, share=peers.share, **reading)
+        known = _facts(data) if peers.size > 1 else {}
     peers.agree(known)
     loss_was_chosen = options.loss == "auto" and layers is None
     name = automatic_loss(data.y) if loss_was_chosen else "multinomial" if layers is not None else options.loss
@@ -126,14 +125,9 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         "feature_names": data.feature_names,
         "client_names": None if client_names is None else client_names[mine.start : mine.stop],
     }
-    if isinstance(data, Dataset):
-        X = data.X if chosen is None else data.X[chosen]
-        scaling = data.scaling
-        y, counts, offset = (x if x is None or chosen is None else x[chosen] for x in (y, counts, offset))
-    else:
-        of_rows, scale = (y, counts, offset), reading["scale"]
-        X, of_rows, clients, scaling = rows_of_block(data, of_rows, chosen, clients, scale, options.dtype, peers)
-        y, counts, offset = of_rows
+    of_rows, scale = (y, counts, offset), reading["scale"]
+    X, of_rows, clients, scaling = rows_of_block(data, of_rows, chosen, clients, scale, options.dtype, peers)
+    y, counts, offset = of_rows
     objective, rows, network = _objective(
         options,
         layers,
@@ -177,13 +171,6 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
             offset=OffsetOrigin.of(options.offset, options.exposure),
         ),
     )
-
-
-def _opened(options: ProblemOptions, reading: dict[str, Any], peers: Communicator) -> Dataset | Source:
-    """Return the data, or, where several processes share them, their labels and a way to read some rows."""
-    if peers.size == 1:
-        return load(options.data, **reading)
-    return open_source(options.data, share=peers.share, **reading)
 
 
 def _facts(data: Source) -> dict[str, Any]:
@@ -258,9 +245,7 @@ def _loss(text: str, texts: list[str], labels: Any) -> Any:
     return loss
 
 
-def _row_weights(
-    options: ProblemOptions, data: Dataset | Source, chosen: Array | None, y: Array, loss: Loss
-) -> Array | None:
+def _row_weights(options: ProblemOptions, data: Source, chosen: Array | None, y: Array, loss: Loss) -> Array | None:
     """Return what each row counts, of the whole data set; balanced over the rows that take part. None: all alike."""
     weights = parse_class_weight(options.class_weight)
     if weights is None and data.sample_weight is None:

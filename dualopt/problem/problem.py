@@ -51,7 +51,8 @@ class Problem:
 
     Examples
     --------
-    >>> problem = build_problem(ProblemOptions(data="digits", rows=200, clients=4))
+    >>> from dualopt.problem.build import build_problem
+    >>> problem = build_problem("problem: digits, rows=200, clients=4")
     >>> problem.objective.n_clients, problem.loss, problem.partition
     (4, 'multinomial', '4 (iid), 50 rows each')
     >>> problem.training_accuracy(problem.objective.zeros()) < 0.2

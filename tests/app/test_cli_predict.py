@@ -260,7 +260,7 @@ def test_mistakes_give_one_sentence(program: Callable[..., str], capsys: pytest.
     np.savez("none.npz", y=np.eye(3))
     for words, sentence in (
         (("--data", "few.csv"), "data 'few.csv' must have the columns of the model, but 'dose' is missing."),
-        (("--data", "words.csv"), "X: column 'age' must hold numbers, but row 0 (counted from 0) holds 'old'."),
+        (("--data", "words.csv"), "X: column 'age' must hold numbers, but row 0 (counted from 0) holds 'old': make"),
         (("--data", "twice.csv"), "data 'twice.csv' has two columns named 'age': rename or drop one."),
         (("--data", "empty.csv"), "X must be a matrix with at least one row and one column, not of shape (0, 2)."),
         (("--data", "wide.npz"), "data 'wide.npz' must have the 2 features of the model, not 3."),

@@ -52,7 +52,7 @@ PLAIN = {  # each has the secret somewhere, and what the site is to say
     "not a number.csv": (f"{COLUMNS}1,nan,3,0\n1,2,inf,{SECRET}\n", "data"),
     "a word in a row.tsv": (f"{COLUMNS}1,2,{SECRET},0\n".replace(",", "\t"), "data"),
     "nothing.csv": ("", "data"),
-    "not utf-8.csv": (f"{COLUMNS}1,2,3,{SECRET}\udcff\n", "labels"),
+    "not utf-8.csv": (f"{COLUMNS}1,2,3,{SECRET}\udcff\n", "data"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The rows that a process reads where several share a problem: those of its block of clients."""
+"""The rows that a process reads: those of its block of clients."""
 
 from __future__ import annotations
 

@@ -131,18 +131,52 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
 
 
 def free_memory() -> float:
-    """Return the free memory in bytes, within the limit of this process; infinity where nobody tells."""
+    """Return the free memory in bytes, within the limits of this process; infinity where nobody tells.
+
+    What the system keeps of files that were read counts as free: it gives it away when memory is asked for.
+    """
+    return min(_free_of_machine(), _free_of_container(), _free_of_process())
+
+
+def _free_of_machine() -> float:
     try:
-        free = float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        known = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        return 1024.0 * int(known["MemAvailable"].split()[0])
+    except (KeyError, OSError, ValueError):  # not Linux
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):  # not a POSIX system, or one without this name
-        free = float("inf")
+        return float("inf")
+
+
+def _free_of_container(root: Path = Path("/sys/fs/cgroup"), listing: Path = Path("/proc/self/cgroup")) -> float:
+    """Return what the control groups of this process, version 2, leave to it."""
+    free = float("inf")
+    try:
+        (own,) = (line[3:] for line in listing.read_text().splitlines() if line.startswith("0::"))
+        group = root / own.lstrip("/")
+    except (OSError, ValueError):
+        return free
+    for folder in (group, *group.parents):
+        try:
+            limit, used = ((folder / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+            if limit != "max":
+                free = min(free, max(0.0, float(limit) - float(used) + float(stat["inactive_file"])))
+        except (KeyError, OSError, ValueError):  # the group of all has no limit
+            continue
+    return free
+
+
+def _free_of_process() -> float:
     try:
         import resource
 
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         if limit != resource.RLIM_INFINITY:
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            free = min(free, float(max(0, limit - used)))
+            return float(max(0, limit - used))
     except (ImportError, OSError):  # not Linux
         pass
-    return free
+    return float("inf")

@@ -13,20 +13,19 @@ from dualopt.arrays._checks import at_least, is_number
 from dualopt.arrays._extras import optional
 from dualopt.arrays.xp import csr_matrix
 from dualopt.objectives._sparse import sparse_is_faster
-from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import FILE_SUFFIXES, file_hash, open_binary
 from dualopt.problem.data._files import free_memory as _free_memory
 from dualopt.problem.data._libsvm_lines import Extent, first_complaint, lines, measured
 from dualopt.problem.data._source import Source
 
-__all__ = ["load", "source"]
+__all__ = ["source"]
 
 MOST_COLUMNS = 2**31 - 2
 BYTES_PER_ENTRY = 16  # an index and a value take that much, or more
 PIECE = 2**13  # lines that are parsed at once where some are wanted
 
 
-def load(
+def source(
     path: Path,
     *,
     dtype: str = "float64",
@@ -35,8 +34,9 @@ def load(
     max_bytes: float | None = None,
     storage: str = "auto",
     split: str | None = None,
-) -> RawData:
-    """Read a LIBSVM text file into a matrix in compressed sparse rows, or a dense one.
+    share: float = 1.0,
+) -> Source:
+    """Read the labels of a LIBSVM text file, and rows when they are wanted, in compressed sparse rows or dense.
 
     A line is ``label index:value index:value ...`` with increasing indices; ``#`` begins a comment. Indices
     count from 1, or from 0 when the file uses the index 0; of a test set, as those of the training set.
@@ -63,33 +63,13 @@ def load(
     split : str, optional
         "train" is the file itself; "test" is the one beside it that has the suffix ``.t``, as ``a9a.t.bz2`` beside
         ``a9a.bz2``, with the columns of the first file.
+    share : float
+        The part of the rows that the processes of this machine want together.
 
     Raises
     ------
     ValueError
         If the file is damaged, a line is malformed, ``n_features`` is too small or the matrix is too large.
-    """
-    plan = _plan(path, dtype, n_features, first_index, max_bytes, storage, split)
-    with open_binary(plan.path) as stream:
-        X, y = plan.parse(stream)
-    X = csr_matrix(X.data, X.indices, X.indptr, X.shape) if plan.sparse else X.toarray()
-    return RawData(X=X, y=y, scale="none", description=f"LIBSVM file {plan.path}", reading=plan.reading)
-
-
-def source(
-    path: Path,
-    *,
-    dtype: str = "float64",
-    n_features: int | None = None,
-    first_index: int | None = None,
-    max_bytes: float | None = None,
-    storage: str = "auto",
-    split: str | None = None,
-    share: float = 1.0,
-) -> Source:
-    """Read the labels of a LIBSVM text file, and rows when they are wanted; arguments and errors are those of `load`.
-
-    ``share`` is the part of the rows that the processes of this machine want together.
     """
     labels = array("d")
     plan = _plan(path, dtype, n_features, first_index, max_bytes, storage, split, share, labels)
@@ -108,6 +88,7 @@ class _Plan(NamedTuple):
     """How a file is read."""
 
     path: Path
+    rows: int
     columns: int
     zero_based: bool
     sparse: bool
@@ -130,7 +111,11 @@ class _Plan(NamedTuple):
             raise ValueError(reason or f"path {str(self.path)!r} cannot be read: {str(error).rstrip('.')}.") from error
 
     def read(self, rows: np.ndarray) -> Any:
-        """Return the features of these rows alone; a piece of them at a time is there twice."""
+        """Return the features of these rows alone; where they are some, a piece of them at a time is there twice."""
+        if len(rows) == self.rows:
+            with open_binary(self.path) as stream:
+                X, _ = self.parse(stream)
+            return csr_matrix(X.data, X.indices, X.indptr, X.shape) if self.sparse else X.toarray()
         pieces: list[Any] = []
         text: list[bytes] = []
 
@@ -183,8 +168,8 @@ def _plan(
     max_bytes: float | None,
     storage: str,
     split: str | None,
-    share: float = 1.0,
-    labels: array[float] | None = None,
+    share: float,
+    labels: array[float],
 ) -> _Plan:
     """Scan a file, whose labels are appended to ``labels``, and decide how it is read."""
     if storage not in ("auto", "sparse", "dense"):
@@ -220,7 +205,7 @@ def _plan(
         )
     if columns > MOST_COLUMNS:
         raise ValueError(f"path {str(path)!r} has {columns} features, above the {MOST_COLUMNS} of a sparse matrix.")
-    return _Plan(path, columns, zero_based, sparse, dtype)
+    return _Plan(path, extent.rows, columns, zero_based, sparse, dtype)
 
 
 def _columns(path: Path, extent: Extent, first_index: int | None) -> int:

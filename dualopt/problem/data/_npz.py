@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import file_hash, free_memory
 from dualopt.problem.data._source import Source
 from dualopt.problem.data._tables import codes_of
 
-__all__ = ["load", "read_arrays", "rows", "source"]
+__all__ = ["read_arrays", "rows", "source"]
 
 PIECE = 2**24  # bytes that are read at once where some rows are wanted
+MAPPED = 2**26  # bytes of an array from which on it stays in its file
 MAGIC = b"\x93NUMPY"
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 WRONG_HEADER = (ArithmeticError, EOFError, LookupError, MemoryError, RecursionError)
@@ -29,17 +29,20 @@ WRONG_HEADER += (SyntaxError, TokenError, TypeError, ValueError)
 DAMAGED = (EOFError, KeyError, OSError, RuntimeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error)
 
 
-def load(path: Path, *, split: str | None = None) -> RawData:
-    """Read features and labels from a NumPy archive.
+def source(path: Path, *, dtype: str = "float64", split: str | None = None) -> Source:
+    """Read the labels of a NumPy archive, and rows when they are wanted.
 
     Features with more than two axes are flattened row by row. Unsigned bytes are taken for pixels: their
     default scale is 255. An array clients (clients_train, clients_test) holds the number or the name of
-    the client that each row belongs to. Objects are never unpickled.
+    the client that each row belongs to. Objects are never unpickled. Rows that lie one after the other in a large array
+    that is not compressed stay in the file, which is mapped.
 
     Parameters
     ----------
     path : Path
         The archive.
+    dtype : str
+        Type that features are going to have.
     split : str, optional
         With ``split="test"`` the arrays X_test and y_test are read. None means the arrays X and y where the
         archive has them, else X_train and y_train.
@@ -50,39 +53,29 @@ def load(path: Path, *, split: str | None = None) -> RawData:
         If the file is damaged, is not an archive, holds objects, or does not have the two arrays.
     """
     y, clients, client_names, member = _labels(path, split)
-    with _reading(path), zipfile.ZipFile(path) as archive:
-        X = _array(archive, member)
-    if X.ndim > 2 and X.size:
-        X = X.reshape(X.shape[0], -1)
-    return RawData(
-        X=X,
-        y=y,
-        scale=_scale(X.dtype),
-        description=f"NumPy archive {path}",
-        clients=clients,
-        client_names=client_names,
-    )
-
-
-def source(path: Path, *, split: str | None = None, share: float = 1.0) -> Source:
-    """Read the labels of a NumPy archive, and rows when they are wanted; arguments and errors are those of `load`.
-
-    ``share`` is the part of the rows that the processes of this machine want together.
-    """
-    y, clients, client_names, member = _labels(path, split)
     with _reading(path), zipfile.ZipFile(path) as archive, archive.open(member) as file:
-        shape, _, dtype = _header(archive, member, file, share)
+        shape, by_columns, kind = _header(archive, member, file)
+        stored = archive.getinfo(member).compress_type == zipfile.ZIP_STORED
+    width = math.prod(shape[1:])
+    large = math.prod(shape) * kind.itemsize >= MAPPED
+    mappable = stored and large and not by_columns and len(shape) > 1 and kind == dtype
+
+    def stays(rows: np.ndarray) -> bool:
+        return mappable and len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
 
     def read(rows: np.ndarray) -> np.ndarray:
         with _reading(path), zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            return _rows(file, *_header(archive, member, file, share), rows)
+            if stays(rows):
+                return _mapped(path, archive, member, file)[rows[0] : rows[-1] + 1]
+            return _rows(file, *_header(archive, member, file), rows)
 
     return Source(
         y=y,
-        scale=_scale(dtype),
+        scale=_scale(kind),
         description=f"NumPy archive {path}",
-        shape=shape if len(shape) < 3 else (shape[0], math.prod(shape[1:])),
+        shape=shape if len(shape) < 3 else (shape[0], width),
         read=read,
+        room=lambda rows: 0 if stays(rows) else len(rows) * width * kind.itemsize,
         contents=lambda: {"contents of the file": file_hash(path)},
         clients=clients,
         client_names=client_names,
@@ -152,6 +145,19 @@ def _labels(path: Path, split: str | None) -> tuple[np.ndarray, np.ndarray | Non
     return y, clients, client_names, stored[wanted[0]]
 
 
+def _mapped(path: Path, archive: zipfile.ZipFile, member: str, file: Any) -> np.ndarray:
+    """Return an array that stays in its archive, flattened, when its checksum has been compared."""
+    shape, _, dtype = _header(archive, member, file)
+    begin = file.tell()
+    while file.read(PIECE):  # compares the checksum at the end
+        pass
+    with path.open("rb") as whole:
+        whole.seek(archive.getinfo(member).header_offset + 26)  # where the lengths of name and extra field are
+        before = sum(struct.unpack("<HH", whole.read(4))) + whole.tell()
+    offset = before + begin
+    return np.memmap(path, dtype, "r", offset, (shape[0], math.prod(shape[1:]))).view(np.ndarray)
+
+
 def _rows(file: Any, shape: tuple[int, ...], by_columns: bool, dtype: np.dtype, rows: np.ndarray) -> np.ndarray:
     """Return some rows of the array that follows in a file, flattened; the others are read in pieces, and dropped."""
     m, width = shape[0] if shape else 0, math.prod(shape[1:])
@@ -183,14 +189,14 @@ def _array(archive: zipfile.ZipFile, member: str) -> np.ndarray:
     """Read an array once its header says what the archive holds, and that is not more than half of the free memory."""
     with archive.open(member) as file:
         _header(archive, member, file)
+    if (size := archive.getinfo(member).file_size) > free_memory() / 2:
+        raise ValueError(f"its member {member} does not fit: {size:.3g} bytes are too many")
     with archive.open(member) as file:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _header(
-    archive: zipfile.ZipFile, member: str, file: Any, share: float = 1.0
-) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return shape, order and type of the array that follows, of which this machine wants a share, or refuse it."""
+def _header(archive: zipfile.ZipFile, member: str, file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return shape, order and type of the array that follows, or refuse it."""
     entry = archive.getinfo(member)
     if file.read(len(MAGIC)) != MAGIC:
         raise ValueError(f"its member {member} is not an array in the format of NumPy")
@@ -205,8 +211,6 @@ def _header(
         raise ValueError(f"Object arrays such as {member} are never unpickled")
     if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != entry.file_size - file.tell():
         raise ValueError(f"its member {member} does not hold as much as its shape {shape} says")
-    if share * entry.file_size > free_memory() / 2:
-        raise ValueError(f"its member {member} does not fit: {entry.file_size:.3g} bytes are too many")
     return shape, by_columns, dtype
 
 

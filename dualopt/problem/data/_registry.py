@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays._checks import at_least
+from dualopt.arrays.communicator import ALONE
 from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data import _libsvm, _npz, _tables, scaling
 from dualopt.problem.data._dataset import Dataset, RawData, check_features
-from dualopt.problem.data._files import FILE_SUFFIXES, expanded, find_bare, home, is_file
+from dualopt.problem.data._files import FILE_SUFFIXES, expanded, find_bare, free_memory, home, is_file
 from dualopt.problem.data._modules import modules
 from dualopt.problem.data._scaling import Scaling
-from dualopt.problem.data._source import Source, in_memory
+from dualopt.problem.data._source import Source, all_rows, in_memory
 from dualopt.problem.data.scaling import Part
 from dualopt.spec.plugins import entry_points, find, is_spelled
 
-__all__ = ["available", "converted", "load", "open_source", "read_rows"]
+__all__ = ["available", "converted", "load", "open_source", "opened", "read_rows"]
 
-_COMMON = ("data_home", "dtype", "seed")
+_COMMON = ("data_home", "dtype", "seed", "share")
 
 
 def available() -> dict[str, str]:
@@ -104,10 +105,22 @@ def load(
     >>> data.X.shape, data.y.shape
     ((100, 5), (100,))
     """
-    name, folder = _checked(name, data_home, scale, dtype, seed)
-    reader, first = _reader(name, folder)
-    raw = reader(first, **_arguments(name, reader, folder, dtype, seed, options))
-    return _finish(name, raw, scale, dtype)
+    source = open_source(name, data_home=data_home, scale=scale, dtype=dtype, seed=seed, **options)
+    X, scaling = read_rows(source, Part(all_rows(source), ALONE), scale, dtype)
+    return Dataset(
+        X=X,
+        y=source.y,
+        name=source.name,
+        description=source.description,
+        clients=source.clients,
+        client_names=source.client_names,
+        feature_names=source.feature_names,
+        sample_weight=source.sample_weight,
+        offset=source.offset,
+        reading=source.reading,
+        columns=source.columns,
+        scaling=scaling,
+    )
 
 
 def open_source(
@@ -126,37 +139,61 @@ def open_source(
     Arguments and errors are those of `load`; ``share`` is the part of the rows that this machine is going to hold.
     """
     name, folder = _checked(name, data_home, scale, dtype, seed)
-    reader, first = _reader(name, folder)
-    arguments = _arguments(name, reader, folder, dtype, seed, options)
-    if reader is _tables.load:
-        found = _tables.source(Path(first), **arguments)
-    elif reader is _npz.load or reader is _libsvm.load:
-        module: Any = _npz if reader is _npz.load else _libsvm
-        found = module.source(first, share=share, **arguments)
-    else:
-        found = in_memory(reader(first, **arguments))
+    found = opened(name, folder, dtype, seed, share, options)
     m = found.shape[:1]
     if len(found.shape) != 2 or 0 in found.shape:
         raise ValueError(f"X must be a matrix with at least one row and one column, but its shape is {found.shape}.")
-    if found.y.shape != m or (found.clients is not None and found.clients.shape != m):
-        what = "y" if found.y.shape != m else "clients"
-        raise ValueError(f"{what} must hold one entry for each of the {m[0]} rows of X.")
+    if found.y.shape != m:
+        raise ValueError(f"y must hold one label for each of the {m[0]} rows of X, but its shape is {found.y.shape}.")
+    owners = found.clients
+    if owners is not None and (owners.shape != m or owners.dtype.kind not in "iu"):
+        raise ValueError(
+            f"clients must hold one integer for each of the {m[0]} rows of X, but it is an array of {owners.dtype} "
+            f"with shape {owners.shape}."
+        )
     return replace(found, name=name)
+
+
+def opened(name: str, folder: Path | None, dtype: str, seed: int, share: float, options: dict[str, Any]) -> Source:
+    """Return the source of a data set, whatever its reader returns."""
+    reader, first = _reader(name, folder)
+    found = reader(first, **_arguments(name, reader, folder, dtype, seed, share, options))
+    return found if isinstance(found, Source) else in_memory(found)
 
 
 def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> tuple[Any, Scaling]:
     """Return the features of some rows, converted and scaled as in the whole data set, and the scaling.
 
     Every row must be in the part of one of the processes where the scaling is one of all rows.
+    Rows of a mapped file stay in it where they are neither converted nor scaled.
     """
+    how = source.scale if scale == "auto" else scale
+    with part.peers.together():
+        _require_room(source, source.room(part.rows), part)
     with part.peers.together():
         X = source.read(part.rows)
         check_features(X, part.rows)
-        X = converted(X, dtype)
+        X = converted(X, dtype, how, lambda size: _require_room(source, size, part))
     with part.peers.together():
-        fitted = scaling.fit_in_place(X, source.scale if scale == "auto" else scale, part)
-        check_features(X, part.rows)
+        fitted = scaling.fit_in_place(X, how, part)
+        if fitted.how != "none":
+            check_features(X, part.rows)
     return X, fitted
+
+
+def _require_room(source: Source, size: int, part: Part) -> None:
+    """Refuse features that take more than half of the free memory, with those of the other processes here.
+
+    Half, because a problem keeps them once more, in the order of its clients.
+    """
+    here = round(part.peers.size * part.peers.share)
+    if here * size > free_memory() / 2:
+        whose = f"{here * len(part.rows)} x {source.shape[1]}" + (f" for {here} processes" if here > 1 else "")
+        raise ValueError(
+            f"path {source.name!r} does not fit: its features, {whose}, take {here * size:.3g} bytes, more than half "
+            "of the free memory: read fewer rows (--rows), in single precision (--dtype float32), or on several "
+            "machines (--engine mpi)."
+        )
 
 
 def _checked(name: Any, data_home: Any, scale: Any, dtype: Any, seed: Any) -> tuple[str, Path | None]:
@@ -173,7 +210,13 @@ def _checked(name: Any, data_home: Any, scale: Any, dtype: Any, seed: Any) -> tu
 
 
 def _arguments(
-    name: str, reader: Callable[..., Any], folder: Path | None, dtype: str, seed: int, options: dict[str, Any]
+    name: str,
+    reader: Callable[..., Any],
+    folder: Path | None,
+    dtype: str,
+    seed: int,
+    share: float,
+    options: dict[str, Any],
 ) -> dict[str, Any]:
     """Return what a reader is called with; refuse options that it does not have."""
     accepted = inspect.signature(reader).parameters
@@ -183,35 +226,21 @@ def _arguments(
             raise ValueError(
                 f"option {option!r} is not known for data {name!r}, which takes {', '.join(known) or 'none'}."
             )
-    common = {"data_home": folder, "dtype": dtype, "seed": seed}
+    common = {"data_home": folder, "dtype": dtype, "seed": seed, "share": share}
     return {key: common[key] for key in _COMMON if key in accepted} | options
 
 
-def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
-    """Convert and scale features with at most one copy of the matrix."""
-    check_features(raw.X)
-    X = converted(raw.X, dtype)
-    fitted = scaling.fit_in_place(X, raw.scale if scale == "auto" else scale)
-    return Dataset(
-        X=X,
-        y=raw.y,
-        name=name,
-        description=raw.description,
-        clients=raw.clients,
-        client_names=raw.client_names,
-        feature_names=raw.feature_names,
-        sample_weight=raw.sample_weight,
-        offset=raw.offset,
-        reading=raw.reading,
-        columns=raw.columns,
-        scaling=fitted,
-    )
-
-
-def converted(X: Any, dtype: str) -> Any:
-    """Return features in a floating-point type, as rows beside each other that may be overwritten."""
+def converted(
+    X: Any, dtype: str, how: str | float = "standard", require_room: Callable[[int], None] = lambda size: None
+) -> Any:
+    """Return features in their type, which can be written to if they are to be scaled."""
     with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which is refused later
-        return X.astype(dtype) if is_sparse(X) else np.require(X, dtype=dtype, requirements=["C", "W"])
+        if is_sparse(X):
+            return X.astype(dtype)
+        if X.dtype != dtype or not X.flags.c_contiguous or (how != "none" and not X.flags.writeable):
+            require_room(X.size * np.dtype(dtype).itemsize)
+            return np.array(X, dtype, order="C")
+        return X
 
 
 def _named() -> dict[str, ModuleType]:
@@ -219,8 +248,8 @@ def _named() -> dict[str, ModuleType]:
     return {name: module for module in modules() for name in getattr(module, "NAMES", ())}
 
 
-def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str | Path]:
-    """Choose the function that reads a data set, and its first argument: the name or the path."""
+def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData | Source], str | Path]:
+    """Choose the function that opens a file or loads a data set, and its first argument: the path or the name."""
     named = _named()
     if name in named:
         return named[name].load, name
@@ -233,8 +262,8 @@ def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str
             raise ValueError(_not_found(name, folder, list(named)))
         path = in_folder
     if _tables.is_table_file(path):
-        return _tables.load, path
-    return (_npz.load if path.suffix == ".npz" else _libsvm.load), path
+        return _tables.source, path
+    return (_npz.source if path.suffix == ".npz" else _libsvm.source), path
 
 
 def _not_found(name: str, folder: Path | None, names: list[str]) -> str:

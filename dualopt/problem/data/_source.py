@@ -12,7 +12,7 @@ from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data._dataset import RawData
 from dualopt.problem.preprocessing import Columns
 
-__all__ = ["Source", "in_memory"]
+__all__ = ["Source", "all_rows", "in_memory"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,9 @@ class Source:
     contents : callable
         ``contents()``, called before ``read``, returns by name what two sources of the same data have in common: a hash
         of the file, or the features where they are in memory.
+    room : callable
+        ``room(rows)`` returns how many bytes ``read(rows)`` takes; 0 where the reader itself refuses too many, or what
+        it returns is in memory already or stays in a file.
     name : str
         The name or path of the data set.
     """
@@ -47,7 +50,13 @@ class Source:
     offset: np.ndarray | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     columns: Columns | None = None
+    room: Callable[[np.ndarray], int] = lambda rows: 0
     name: str = ""
+
+
+def all_rows(source: Source) -> np.ndarray:
+    """Return the numbers of all rows."""
+    return np.arange(source.shape[0], dtype=np.int64)
 
 
 def in_memory(raw: RawData) -> Source:
@@ -62,6 +71,10 @@ def in_memory(raw: RawData) -> Source:
     """
     held = [raw.X]
 
+    def read(rows: np.ndarray) -> Any:
+        X = held.pop()
+        return X if len(rows) == X.shape[0] else X[rows]
+
     def contents() -> dict[str, Any]:
         X = held[0]
         return {"features": (X.data, X.indices, X.indptr) if is_sparse(X) else X}
@@ -71,7 +84,7 @@ def in_memory(raw: RawData) -> Source:
         scale=raw.scale,
         description=raw.description,
         shape=tuple(raw.X.shape),
-        read=lambda rows: held.pop()[rows],
+        read=read,
         contents=contents,
         clients=raw.clients,
         client_names=raw.client_names,

@@ -1,23 +1,25 @@
-"""The files of tables: text and Parquet, read by PyArrow, as a whole or some columns."""
+"""The files of tables, text and Parquet, which PyArrow reads: some columns as a whole, or blocks of rows."""
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from dualopt.arrays._extras import optional
 from dualopt.problem.data._files import free_memory, open_binary
 
-__all__ = ["SEPARATORS", "column_names", "is_parquet", "is_table_file", "read_table"]
+__all__ = ["SEPARATORS", "blocks", "column_names", "is_parquet", "is_table_file", "read_columns"]
 
 TEXT = (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".tsv.gz", ".tsv.bz2")
 PARQUET = (".parquet", ".pq")
 INDEX = r"__index_level_\d+__"  # columns that pandas adds
 SEPARATORS = (",", ";", "\t", "|")
+BLOCK = 2**20  # bytes of a block: PyArrow has some twenty of them in memory at once
+LONGEST_CELL = 64  # bytes of a cell in the mean of a row: a row must fit into a block
 BYTES_PER_VALUE = 8
 
 
@@ -35,37 +37,69 @@ def is_parquet(path: Path) -> bool:
     return path.name.lower().endswith(PARQUET)
 
 
-def read_table(path: Path, client: str | None, columns: list[str] | None = None, part: float = 1.0) -> Any:
-    """Return a table, or some of its columns, a ``part`` of all; that of clients as text where the file is text."""
-    return _read_parquet(path, columns, part) if is_parquet(path) else _read_text(path, client, columns, part)
-
-
 def column_names(path: Path) -> list[str]:
     """Return the names of the columns."""
     if is_parquet(path):
-        arrow, parquet = (optional(name, f"data {path.name!r}") for name in ("pyarrow", "pyarrow.parquet"))
-        with _reading(path, arrow), parquet.ParquetFile(path) as file:
+        with _parquet(path) as file:
             return [name for name in file.schema_arrow.names if not re.fullmatch(INDEX, name)]
-    arrow, csv, parse = _text(path)
-    with _reading(path, arrow), open_binary(path) as stream:
-        return csv.open_csv(_Limited(stream, path), parse_options=parse).schema.names
+    with _lines(path) as reader:
+        return reader.schema.names
 
 
-def _read_text(path: Path, client: str | None, columns: list[str] | None, part: float) -> Any:
-    arrow, csv, parse = _text(path)
-    convert = csv.ConvertOptions(
-        null_values=[""],  # "NA" and "None" may be labels, or clients
-        strings_can_be_null=True,
-        column_types={} if client is None else {client: arrow.string()},
-        include_columns=columns,
-    )
-    with _reading(path, arrow), open_binary(path) as stream:
-        return csv.read_csv(_Limited(stream, path, part), parse_options=parse, convert_options=convert)
+def read_columns(path: Path, columns: Sequence[str], text: Sequence[str] = ()) -> Any:
+    """Return some columns of all rows as a table, whose types are those that all rows have.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : sequence of str
+        Names of columns.
+    text : sequence of str, optional
+        Columns that stay text where the file is text.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or the columns take more than a quarter of the free memory.
+    """
+    arrow = optional("pyarrow", f"data {path.name!r}")
+    if is_parquet(path):
+        with _parquet(path) as file:
+            _require_room(path, max(file.metadata.num_rows * len(columns) * BYTES_PER_VALUE, _stored(file, columns)))
+    parts, size = [], 0
+    for block in blocks(path, columns):
+        parts.append(block)
+        size += block.nbytes
+        _require_room(path, size)
+    if not parts:
+        return _without_rows(path, columns)
+    table = arrow.Table.from_batches(parts)
+    return table if is_parquet(path) else _typed(table, text)
 
 
-def _text(path: Path) -> tuple[Any, Any, Any]:
-    """Return the modules that read a text file, and how its lines are split."""
-    arrow, csv = optional("pyarrow", f"data {path.name!r}"), optional("pyarrow.csv", f"data {path.name!r}")
+def blocks(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield some columns of all rows, some rows at a time; the cells of a text file as text, None for empty ones.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, when that is found.
+    """
+    if is_parquet(path):
+        with _parquet(path) as file:
+            rows = max(1, 4 * BLOCK // (BYTES_PER_VALUE * max(1, len(columns))))
+            for block in file.iter_batches(rows, columns=list(columns)):
+                yield block.select(list(columns))  # a.b comes with a
+    else:
+        with _lines(path, columns) as reader:
+            yield from reader
+
+
+@contextmanager
+def _lines(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Open a text file whose cells are read as text; some columns, or those there are."""
+    arrow, csv = (optional(name, f"data {path.name!r}") for name in ("pyarrow", "pyarrow.csv"))
     with open_binary(path) as stream:
         head = stream.readline(2**20)
     try:
@@ -73,41 +107,69 @@ def _text(path: Path) -> tuple[Any, Any, Any]:
     except UnicodeDecodeError:
         raise ValueError(f"path {str(path)!r} cannot be read as a table: it is not in UTF-8.") from None
     separator = "\t" if ".tsv" in path.name.lower() else max(SEPARATORS, key=first.count)
-    return arrow, csv, csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    convert = _conversion(csv)
+    if columns is not None:
+        convert.include_columns, convert.column_types = list(columns), dict.fromkeys(columns, arrow.string())
+    with _reading(path, arrow), open_binary(path) as stream:
+        yield csv.open_csv(
+            stream,
+            read_options=csv.ReadOptions(block_size=max(BLOCK, LONGEST_CELL * (1 + first.count(separator)))),
+            parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=convert,
+        )
 
 
-def _read_parquet(path: Path, columns: list[str] | None, part: float) -> Any:
+def _conversion(csv: Any) -> Any:
+    return csv.ConvertOptions(null_values=[""], strings_can_be_null=True)  # "NA" and "None" may be labels, or clients
+
+
+def _typed(table: Any, text: Sequence[str]) -> Any:
+    """Return columns of text in the first types of PyArrow that take all their cells."""
+    arrow, csv = optional("pyarrow", "data"), optional("pyarrow.csv", "data")
+    written, convert = BytesIO(), _conversion(csv)
+    csv.write_csv(table, written)
+    convert.column_types = dict.fromkeys(text, arrow.string())
+    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+    return csv.read_csv(BytesIO(written.getvalue()), parse_options=parse, convert_options=convert)
+
+
+def _without_rows(path: Path, columns: Sequence[str]) -> Any:
+    """Return the columns of a file without rows."""
     arrow = optional("pyarrow", f"data {path.name!r}")
-    parquet = optional("pyarrow.parquet", f"data {path.name!r}")
-    with _reading(path, arrow), parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        head = file.metadata
-        stored = sum(head.row_group(n).total_byte_size for n in range(head.num_row_groups))
-        if part * max(stored, head.num_rows * head.num_columns * BYTES_PER_VALUE) > free_memory() / 2:
-            raise ValueError(
-                f"path {str(path)!r} does not fit: {head.num_rows} x {head.num_columns} values are too many."
-            )
-        table = file.read(columns=columns)
-    return table.drop_columns([n for n in table.column_names if re.fullmatch(INDEX, n)])
+    if is_parquet(path):
+        with _parquet(path) as file:
+            return file.read(columns=list(columns))
+    return arrow.table({name: arrow.nulls(0) for name in columns})
 
 
-class _Limited(io.RawIOBase):
-    """A text whose table takes at most a quarter of the free memory: a small compressed file may hold any text."""
+@contextmanager
+def _parquet(path: Path) -> Iterator[Any]:
+    arrow, parquet = (optional(name, f"data {path.name!r}") for name in ("pyarrow", "pyarrow.parquet"))
+    options = {"page_checksum_verification": True, "pre_buffer": False, "buffer_size": 2**16}  # pages as they come
+    with _reading(path, arrow), parquet.ParquetFile(path, **options) as file:
+        yield file
 
-    def __init__(self, stream: BinaryIO, path: Path, part: float = 1.0) -> None:
-        self.stream, self.path, self.part = stream, path, part  # the part of the columns that is kept
-        self.limit = self.room = free_memory() / 4
 
-    def readable(self) -> bool:
-        return True
+def _stored(file: Any, columns: Sequence[str]) -> int:
+    """Return the bytes of some columns when they are not compressed."""
+    head, found = file.metadata, 0
+    for n in range(head.num_row_groups):
+        group = head.row_group(n)
+        chunks = (group.column(place) for place in range(group.num_columns))
+        found += sum(
+            c.total_uncompressed_size
+            for c in chunks
+            if {c.path_in_schema, c.path_in_schema.partition(".")[0]} & {*columns}
+        )
+    return found
 
-    def readinto(self, buffer: Any) -> int:
-        content = self.stream.read(len(buffer))
-        values = sum(map(content.count, (b"\n", *map(str.encode, SEPARATORS))))
-        self.room -= self.part * max(len(content), BYTES_PER_VALUE * values)
-        if self.room < 0:
-            raise ValueError(f"path {str(self.path)!r} does not fit: it takes more than {self.limit:.3g} bytes.")
-        buffer[: len(content)] = content
-        return len(content)
+
+def _require_room(path: Path, size: float) -> None:
+    if size > (limit := free_memory() / 4):
+        raise ValueError(
+            f"path {str(path)!r} does not fit: columns that are read of all its rows take more than {limit:.3g} bytes, "
+            "a quarter of the free memory."
+        )
 
 
 @contextmanager
@@ -116,7 +178,7 @@ def _reading(path: Path, arrow: Any) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise ValueError(f"path {str(path)!r} does not fit: its columns take more than the free memory.") from error
+        raise ValueError(f"path {str(path)!r} does not fit: its blocks take more than the free memory.") from error
     except (arrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise ValueError(f"path {str(path)!r} cannot be read as a table: {reason}.") from error

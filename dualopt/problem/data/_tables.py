@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.problem.data._dataset import RawData
+from dualopt.arrays._extras import optional
 from dualopt.problem.data._files import file_hash
-from dualopt.problem.data._source import Source, in_memory
-from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
-from dualopt.problem.inputs import as_offset, as_row_weights, by_owner, label_values, without_column
-from dualopt.problem.inputs._frames import as_frame, as_matrix
-from dualopt.problem.preprocessing import Columns, Table, TableOptions, fitted_columns
+from dualopt.problem.data._source import Source
+from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_columns
+from dualopt.problem.data._table_rows import read_features
+from dualopt.problem.inputs import as_offset, as_row_weights, by_owner, label_values
+from dualopt.problem.inputs._frames import as_frame, require_column
+from dualopt.problem.preprocessing import Table, TableOptions, fitted_columns
 
-__all__ = ["check_names", "codes_of", "is_table_file", "load", "read_columns", "source"]
-
-PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
+__all__ = ["check_names", "codes_of", "is_table_file", "read_table", "require_different", "source"]
 
 
-def load(
+def source(
     path: Path,
     *,
+    dtype: str = "float64",
     label: str | None = None,
     client: str | None = None,
     sample_weight: str | None = None,
@@ -30,16 +30,21 @@ def load(
     exposure: str | None = None,
     missing: str = "refuse",
     categories: str = "refuse",
-) -> RawData:
+) -> Source:
     """Read a table: one column of labels, perhaps some of clients, weights and offsets, all others features.
 
     The first line of a text file names the columns, which a comma, semicolon, tab or bar separates. An empty cell is
     missing; words such as NA are words. Names of clients are kept as they are written.
 
+    Columns that are no features are read first, of all rows; features of the rows that are wanted, a block of rows at a
+    time. Where words or gaps are not refused, what features there are depends on all rows, which are read at once.
+
     Parameters
     ----------
     path : Path
         The file, whose name says what it is.
+    dtype : str
+        Type of the features.
     label : str
         The column of labels.
     client : str, optional
@@ -54,29 +59,39 @@ def load(
     Raises
     ------
     ValueError
-        If the file is damaged or too large for the memory, an argument names no column, or a column holds what it must
-        not; the sentence names the column.
+        If the file is damaged or too large for the memory, ``label``, ``client`` or ``sample_weight`` is no column, or
+        a column holds what it must not; the sentence names the column.
     ModuleNotFoundError
         If PyArrow or narwhals is missing.
     """
-    table = read_table(path, client)
-    check_names(path, table.column_names)
-    _require_label(table.column_names, label)
+    names = column_names(path)
+    check_names(path, names)
+    _require_label(names, label)
     own = {"label": label, "client": client, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-    rest, columns = _columns(table, own, is_parquet(path))
-    X, feature_names, prepared = _features(rest, TableOptions(missing=missing, categories=categories))
-    return RawData(
-        X=X,
-        columns=prepared,
+    features, options = _features(names, own), TableOptions(missing=missing, categories=categories)
+    columns = _columns(path, {argument: name for argument, name in own.items() if name is not None})
+    if options.refuse_all:
+        made, read = None, lambda rows: read_features(path, features, rows, dtype)
+    else:
+        table = options.table(as_frame(read_columns(path, features), "X"))
+        made = fitted_columns(table, options)
+        X, features = made.matrix(table), list(made.feature_names)
+        read = lambda rows: X[rows]  # noqa: E731
+    return Source(
         scale="none",
         description=f"table {path}",
-        feature_names=feature_names,
+        shape=(len(columns["y"]), len(features)),
+        read=read,
+        contents=lambda: {"contents of the file": file_hash(path)},
+        feature_names=tuple(features),
         reading=own,
+        room=lambda rows: len(rows) * len(features) * np.dtype(dtype).itemsize,
+        columns=made,
         **columns,
     )
 
 
-def read_columns(
+def read_table(
     path: Path,
     options: TableOptions,
     *,
@@ -93,95 +108,68 @@ def read_columns(
     options : TableOptions
         What is refused.
     label, offset, exposure : str, optional
-        As of `load`.
+        As of `source`.
 
     Raises
     ------
     ValueError
-        As by `load`.
-    """
-    table = read_table(path, None)
-    check_names(path, table.column_names)
-    _require_label(table.column_names, label)
-    own = {"label": label, "offset": offset, "exposure": exposure}
-    rest, columns = _columns(table, own, is_parquet(path))
-    return options.table(as_frame(rest, "X")), columns["y"], columns["offset"]
-
-
-def source(
-    path: Path,
-    *,
-    label: str | None = None,
-    client: str | None = None,
-    sample_weight: str | None = None,
-    offset: str | None = None,
-    exposure: str | None = None,
-    missing: str = "refuse",
-    categories: str = "refuse",
-) -> Source:
-    """Read what is no feature of a table, rows when they are wanted; arguments and errors are those of `load`.
-
-    Types of columns depend on all rows: columns are read as a whole, some at a time.
+        As by `source`.
     """
     names = column_names(path)
     check_names(path, names)
     _require_label(names, label)
-    own = {"label": label, "client": client, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-    of_rows = [name for name in own.values() if name is not None]
-    options = TableOptions(missing=missing, categories=categories)
-    wrong = len({*names}) < len(names) or len({*of_rows}) < len(of_rows) or not {*of_rows} <= {*names}
-    if wrong or not options.refuse_all:  # `load` says what is wrong; how many features there are depends on all rows
-        return in_memory(load(path, **own, missing=missing, categories=categories))
-    features = [name for name in names if name not in of_rows]
-
-    def table(columns: list[str]) -> Any:
-        return read_table(path, client if client in columns else None, columns, len(columns) / len(names))
-
-    def read(rows: np.ndarray) -> np.ndarray:
-        step = -(-len(features) // PASSES)
-        found: list[np.ndarray] = []
-        for start in range(0, len(features), step):
-            frame = as_frame(table(features[start : start + step]), "X")
-            found += [column[rows] for column in options.table(frame).columns]
-        return as_matrix(found, len(rows))
-
-    _, columns = _columns(table(of_rows), own, is_parquet(path))
-    return Source(
-        scale="none",
-        description=f"table {path}",
-        shape=(len(columns["y"]), len(features)),
-        read=read,
-        contents=lambda: {"contents of the file": file_hash(path)},
-        feature_names=tuple(features),
-        reading=own,
-        **columns,
-    )
+    own = {"label": label, "offset": offset, "exposure": exposure}
+    features = _features(names, own)
+    columns = _columns(path, {argument: name for argument, name in own.items() if name is not None})
+    table = options.table(as_frame(read_columns(path, features), "X"))
+    return table, columns["y"], columns["offset"]
 
 
-def _features(columns: Any, options: TableOptions) -> tuple[np.ndarray, tuple[str, ...], Columns | None]:
-    """Return columns as features, their names, and how they became them where words or gaps are not refused."""
-    table = options.table(as_frame(columns, "X"))
-    if options.refuse_all:
-        return as_matrix(table.columns, table.rows), table.names, None
-    found = fitted_columns(table, options)
-    return found.matrix(table), found.feature_names, found
-
-
-def _columns(table: Any, own: dict[str, str | None], typed: bool) -> tuple[Any, dict[str, Any]]:
-    """Return the columns of the features, and what the others say, by the names that `RawData` has for it."""
-    rest, columns = table, {}
+def _features(names: list[str], own: dict[str, str | None]) -> list[str]:
+    """Return the columns that are features; refuse names of others that there are not, or twice."""
+    require_different(names, "X")
+    rest = names
     for argument, name in own.items():
         if name is not None:
-            rest, columns[argument] = without_column(rest, name, argument)
+            require_column(rest, name, argument)
+            rest = [other for other in rest if other != name]
+    return rest
+
+
+def require_different(names: list[str], what: str) -> None:
+    """Refuse two columns of one name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{what} has two columns named {twice!r}: rename or drop one.")
+
+
+def _columns(path: Path, own: dict[str, str]) -> dict[str, Any]:
+    """Return what columns say that are no features, by the names that `RawData` has for it."""
+    clients = [own["client"]] if "client" in own else []
+    table = read_columns(path, list(own.values()), text=clients)
+    columns = {argument: table.column(name) for argument, name in own.items()}
     found: dict[str, Any] = {}
-    like, rows = np.ones(1), len(columns["label"])
     if "client" in columns:
-        values = columns["client"].to_list() if typed else _numbered(columns["client"].to_list())
-        found["clients"], found["client_names"] = codes_of(values)
+        owners, codes = _values(columns["client"], "client")
+        numbers, found["client_names"] = codes_of(owners if is_parquet(path) else _numbered(owners.to_list()))
+        found["clients"] = numbers[codes]
     if "sample_weight" in columns:
-        found["sample_weight"] = as_row_weights(columns["sample_weight"], like, rows, "sample_weight")
-    found["offset"] = as_offset(columns.get("offset"), columns.get("exposure"), like, rows)
-    return rest, found | {"y": label_values(columns["label"])}
+        weights = as_frame(columns["sample_weight"], "sample_weight")
+        found["sample_weight"] = as_row_weights(weights, np.ones(1), len(table), "sample_weight")
+    given = {name: as_frame(columns[name], name) for name in ("offset", "exposure") if name in columns}
+    found["offset"] = as_offset(given.get("offset"), given.get("exposure"), np.ones(1), len(table))
+    labels, codes = _values(columns["label"], "label")
+    return found | {"y": label_values(labels)[codes]}
+
+
+def _values(column: Any, argument: str) -> tuple[Any, Any]:
+    """Return values of a column, and for each row which one it has: of many words each is there once."""
+    arrow = optional("pyarrow", argument)
+    is_text = arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type)
+    if not is_text or column.null_count:
+        return as_frame(column, argument), slice(None)
+    encoded = column.combine_chunks().dictionary_encode()
+    return as_frame(encoded.dictionary, argument), encoded.indices.to_numpy()
 
 
 def check_names(path: Path, columns: list[Any]) -> None:

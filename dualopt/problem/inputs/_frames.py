@@ -6,6 +6,7 @@ narwhals gives them one interface. It is imported when the first frame comes, ne
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,9 +19,10 @@ __all__ = [
     "as_frame",
     "as_matrix",
     "column_names",
-    "frame_columns",
+    "column_numbers",
     "frame_features",
     "is_table",
+    "require_column",
     "series_values",
     "take_column",
 ]
@@ -80,11 +82,16 @@ def take_column(frame: Any, name: str, argument: str) -> tuple[Any, Any]:
         If there is no such column; the sentence names those there are.
     """
     names = column_names(frame)
+    require_column(names, name, argument)
+    place = names.index(name)
+    return frame[:, place], frame[:, [other for other in range(len(names)) if other != place]]
+
+
+def require_column(names: Sequence[str], name: str, argument: str) -> None:
+    """Refuse a name that is none of these."""
     if name not in names:
         shown = ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
         raise ValueError(f"{argument} must name a column, one of {shown}; not {name!r}.")
-    place = names.index(name)
-    return frame[:, place], frame[:, [other for other in range(len(names)) if other != place]]
 
 
 def frame_features(frame: Any) -> np.ndarray:
@@ -95,12 +102,8 @@ def frame_features(frame: Any) -> np.ndarray:
     ValueError
         If a column holds anything but numbers, or misses a value; the sentence names the column and the row.
     """
-    return as_matrix(frame_columns(frame), len(frame))
-
-
-def frame_columns(frame: Any) -> list[np.ndarray]:
-    """Return the columns of a frame as numbers, refused as by `frame_features`."""
-    return [_numbers(column, name) for column, name in zip(frame.iter_columns(), column_names(frame), strict=True)]
+    columns = zip(frame.iter_columns(), column_names(frame), strict=True)
+    return as_matrix([column_numbers(column, name) for column, name in columns], len(frame))
 
 
 def as_matrix(columns: list[np.ndarray], rows: int) -> np.ndarray:
@@ -116,16 +119,26 @@ def as_matrix(columns: list[np.ndarray], rows: int) -> np.ndarray:
     return X
 
 
-def _numbers(column: Any, name: str) -> np.ndarray:
-    """Return a column of features as finite numbers."""
+def column_numbers(column: Any, name: str, rows: Sequence[int] | None = None) -> np.ndarray:
+    """Return a column of features as finite numbers; ``rows`` are the numbers of its rows in the data, if not its own.
+
+    Raises
+    ------
+    ValueError
+        If it holds anything but numbers, or misses a value; the sentence names the column and the first such row.
+    """
     what = f"X: column {name!r}"
     if column.dtype.is_temporal():
         raise ValueError(f"{what} must hold numbers, not times ({column.dtype}): make numbers of it or drop it.")
-    numbers = as_numbers(series_values(column), what)
+    rows = range(len(column)) if rows is None else rows
+    missing = column.is_null().to_list().index(True) if column.null_count() else len(column)
+    numbers = as_numbers(series_values(column[:missing]), what, rows)
     finite = np.isfinite(numbers)
     if not finite.all():
-        row = int(np.argmin(finite))
+        row = rows[int(np.argmin(finite))]
         raise ValueError(f"{what} must not have missing or infinite values, but row {row} (counted from 0) has one.")
+    if missing < len(column):
+        raise ValueError(f"{what} must not have missing values, but row {rows[missing]} (counted from 0) has one.")
     return numbers
 
 

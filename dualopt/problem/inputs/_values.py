@@ -52,8 +52,10 @@ def kind_of(value: Any) -> str:
     return "words" if isinstance(value, str) else type(value).__name__
 
 
-def as_numbers(values: np.ndarray, what: str) -> np.ndarray:
+def as_numbers(values: np.ndarray, what: str, rows: Sequence[int] | None = None) -> np.ndarray:
     """Return a vector of real numbers of any type as one of a NumPy type; objects become float64.
+
+    ``rows`` are the numbers of the values in the data, where these are some of them.
 
     Raises
     ------
@@ -67,7 +69,8 @@ def as_numbers(values: np.ndarray, what: str) -> np.ndarray:
     if values.dtype.kind != "O":
         words = f" such as {shown(values.flat[0])}" if values.size and values.dtype.kind in "USTc" else ""
         raise ValueError(f"{what} must hold numbers, not {_type(values)}{words}.")
-    return np.asarray([_number(value, what, row) for row, value in enumerate(values.tolist())], dtype=np.float64)
+    numbered = zip(range(len(values)) if rows is None else rows, values.tolist(), strict=False)
+    return np.asarray([_number(value, what, row) for row, value in numbered], dtype=np.float64)
 
 
 def _number(value: Any, what: str, row: int) -> float:

@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.problem.data import _libsvm, _npz, _tables
-from dualopt.problem.data._registry import _arguments, _checked, _reader
-from dualopt.problem.data._table_files import column_names, read_table
+from dualopt.problem.data._registry import _arguments, _checked, _reader, opened
+from dualopt.problem.data._source import all_rows
+from dualopt.problem.data._table_files import column_names, read_columns
+from dualopt.problem.data._table_rows import read_features
+from dualopt.problem.data._tables import check_names, require_different
 from dualopt.problem.inputs._frames import as_frame, series_values
 from dualopt.problem.models._schema import Schema
 
@@ -49,17 +52,17 @@ def new_rows(
     """
     name, folder = _checked(name, data_home, "none", schema.dtype, 0)
     reader, first = _reader(name, folder)
-    if reader is _tables.load:
-        _arguments(name, _no_options, folder, schema.dtype, 0, options)
+    if reader is _tables.source:
+        _arguments(name, _no_options, folder, schema.dtype, 0, 1.0, options)
         return _table(schema, Path(first), f"data {name!r}")
-    if reader is _npz.load:
-        X, y = _npz.rows(Path(first), **_arguments(name, _npz.load, folder, schema.dtype, 0, options))
+    if reader is _npz.source:
+        X, y = _npz.rows(Path(first), **_arguments(name, _npz.rows, folder, schema.dtype, 0, 1.0, options))
         return NewRows(schema.rows(X, f"data {name!r}"), y)
-    if reader is _libsvm.load:
+    if reader is _libsvm.source:
         known = {"n_features": schema.n_features, "first_index": schema.reading.get("first_index")}
         options = known | options
-    raw = reader(first, **_arguments(name, reader, folder, schema.dtype, 0, options))
-    return NewRows(schema.rows(raw.X, f"data {name!r}"), raw.y)
+    source = opened(name, folder, schema.dtype, 0, 1.0, options)
+    return NewRows(schema.rows(source.read(all_rows(source)), f"data {name!r}"), source.y)
 
 
 def _no_options(path: Path) -> None:
@@ -69,23 +72,20 @@ def _no_options(path: Path) -> None:
 def _table(schema: Schema, path: Path, what: str) -> NewRows:
     """Read those columns of a table that the model has, and its labels where they are complete."""
     names = column_names(path)
-    _tables.check_names(path, names)
-    if schema.column_names is None:
-        return NewRows(schema.rows(read_table(path, None), what), None)
+    check_names(path, names)
+    wanted, label = list(schema.column_names or names), schema.reading.get("label")
     schema.places(names, what)
-    wanted, label = list(schema.column_names), schema.reading.get("label")
     labelled = isinstance(label, str) and label in names and label not in wanted
     origin = schema.offset
     offset = None if origin is None or origin.column not in names else origin.column
-    columns = [*wanted, *([str(label)] if labelled else []), *([] if offset is None else [offset])]
-    twice = next((one for one in columns if names.count(one) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{what} has two columns named {twice!r}: rename or drop one.")
-    table, y = read_table(path, None, columns, len(columns) / len(names)), None
-    if labelled:
-        column = as_frame(table.column(label), what)
-        y = None if column.null_count() else series_values(column)
-    own = {*columns, schema.reading.get("client"), schema.reading.get("sample_weight")}
-    shift = None if offset is None else schema.offsets(as_frame(table.select([offset]), what), what=what)
+    others = [*([str(label)] if labelled else []), *([] if offset is None else [offset])]
+    columns = [*wanted, *others]
+    require_different([name for name in names if name in columns], what)
+    whole = read_columns(path, others or columns[-1:])
+    y = None if not labelled or whole.column(0).null_count else series_values(as_frame(whole.column(0), what))
+    shift = None if offset is None else schema.offsets(as_frame(whole.select([offset]), what), what=what)
+    own = {*columns, *schema.reading.values()}
     unused = tuple(one for one in dict.fromkeys(names) if one not in own)
-    return NewRows(schema.rows(table.select(wanted), what), y, shift, unused)
+    every = np.arange(len(whole))
+    X = read_features(path, wanted, every, "float64") if schema.columns is None else read_columns(path, wanted)
+    return NewRows(schema.rows(X, what), y, shift, unused)

@@ -275,11 +275,7 @@ def _column(series: Any, name: str, *, gaps: bool, words: bool, all_words: bool)
     values = series_values(series)
     missing = _gaps(values)
     if missing.any() and not gaps:
-        row = int(np.argmax(missing))
-        raise ValueError(
-            f"{what} must not have missing values, but row {row} (counted from 0) has one: fill it, drop the row or "
-            'the column, or choose missing = "mean" or "median".'
-        )
+        raise ValueError(gap(what, int(np.argmax(missing))))
     if all_words:
         return object_array([None if gone else _word(x) for x, gone in zip(values.tolist(), missing, strict=True)])
     if values.dtype.kind != "O":
@@ -289,13 +285,22 @@ def _column(series: Any, name: str, *, gaps: bool, words: bool, all_words: bool)
         return object_array([None if gone else x for x, gone in zip(values.tolist(), missing, strict=True)])
     for row, value in enumerate(values.tolist()):
         if kind_of(value) == "words":
-            raise ValueError(_no_number(what, row, value, words))
+            raise ValueError(no_number(what, row, value, words))
     found = np.full(len(values), np.nan)
     found[~missing] = as_numbers(present, what)
     return found
 
 
-def _no_number(what: str, row: int, value: str, words: bool) -> str:
+def gap(what: str, row: int) -> str:
+    """Say that a number is missing, and what helps."""
+    return (
+        f"{what} must not have missing values, but row {row} (counted from 0) has one: fill it, drop the row or "
+        'the column, or choose missing = "mean" or "median".'
+    )
+
+
+def no_number(what: str, row: int, value: Any, words: bool = False) -> str:
+    """Say that there is a word in a column of numbers, and what helps."""
     cure = (
         "its other rows hold numbers" if words else 'make numbers of it, drop it, or choose categories = "indicators"'
     )

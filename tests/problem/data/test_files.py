@@ -160,7 +160,20 @@ def test_free_memory_is_unlimited_where_the_system_does_not_tell(monkeypatch):
         raise ValueError(name)
 
     monkeypatch.setattr(_files.os, "sysconf", unknown)
+    monkeypatch.setattr(_files.Path, "read_text", lambda path: unknown(path))
     assert _libsvm._free_memory() == np.inf
+
+
+def test_the_limit_of_a_container_counts_without_what_is_kept_of_files(tmp_path):
+    group = tmp_path / "jobs" / "one"
+    group.mkdir(parents=True)
+    (tmp_path / "cgroup").write_text("0::/jobs/one\n")
+    for folder, limit, used, files in ((group, "max", 900, 0), (group.parent, "1000", 900, 300)):
+        (folder / "memory.max").write_text(f"{limit}\n")
+        (folder / "memory.current").write_text(f"{used}\n")
+        (folder / "memory.stat").write_text(f"anon 5\ninactive_file {files}\n")
+    assert _files._free_of_container(tmp_path, tmp_path / "cgroup") == 400
+    assert _files._free_of_container(tmp_path, tmp_path / "none") == np.inf
 
 
 # NumPy archives: pixels are scaled, and nothing is unpickled.

@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,12 +244,27 @@ def test_what_takes_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch:
     table = tmp_path / "t.parquet"
     pd.DataFrame({"x": np.zeros(10**4), "y": np.tile([1.0, 2.0], 5000)}).to_parquet(table)
     assert packed.stat().st_size < 1000
-    for path, just_enough in ((text, 4 * 8 * 20_002), (packed, 4 * 8 * 20_002), (table, 2 * 8 * 20_000)):
-        monkeypatch.setattr("dualopt.problem.data._table_files.free_memory", lambda room=just_enough: room)
-        assert load(str(path), label="y").X.shape == (10**4, 1)
-        monkeypatch.setattr("dualopt.problem.data._table_files.free_memory", lambda room=just_enough: room - 8)
-        with pytest.raises(ValueError, match=r"^path .* does not fit: .*\.$"):
-            load(str(path), label="y")
+    labels, features = ("dualopt.problem.data._table_files", 4 * 10**5), ("dualopt.problem.data._registry", 16 * 10**4)
+    for path in (text, packed, table):
+        for (where, enough), too_little in ((labels, 10**5), (features, 16 * 10**4 - 8)):
+            with monkeypatch.context() as patch:
+                patch.setattr(f"{where}.free_memory", lambda room=enough: room)
+                assert load(str(path), label="y").X.shape == (10**4, 1)
+                patch.setattr(f"{where}.free_memory", lambda room=too_little: room)
+                with pytest.raises(ValueError, match=r"^path .* does not fit: .*\.$"):
+                    load(str(path), label="y")
+
+
+def test_what_does_not_fit_has_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the free memory holds the features; fewer rows fit, and so do all in single precision."""
+    path = written(tmp_path, "t.csv", "x,y\n" + "0,1\n0,2\n" * 500)
+    monkeypatch.setattr("dualopt.problem.data._registry.free_memory", lambda: 2 * 8 * 999)
+    options = ProblemOptions(data=str(path), label="y", clients=2)
+    sentence = "its features, 1000 x 1, take 8e[+]03 bytes, more than half of the free memory: read fewer rows"
+    with pytest.raises(ValueError, match=rf"^path .* does not fit: {sentence}.*\.$"):
+        build_problem(options)
+    assert sum(build_problem(replace(options, rows=999)).sizes) == 999
+    assert sum(build_problem(replace(options, dtype="float32")).sizes) == 1000
 
 
 def test_a_changed_bit_of_a_parquet_page_with_a_checksum_is_found(tmp_path: Path) -> None:
