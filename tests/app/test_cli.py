@@ -44,7 +44,7 @@ from dualopt.spec.discover import discover
 from tests.programs import called
 
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
-RUN_FILES = {"convergence.png", "convergence.pdf", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
+RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
 
 
 @pytest.fixture
@@ -278,7 +278,8 @@ def test_pictures_are_as_wide_as_asked_for(program):
     assert program("run", *QUICK, "--width", "column")[0] == 0
     assert image.imread("out/convergence.png").shape[1] == 3.5 * 150
     assert json.loads(Path("out/run.json").read_text())["options"]["width"] == "column"
-    pdf = Path("out/convergence.pdf").read_bytes()
+    assert program("compare", *QUICK, "--algorithm", "dualfl", "--out", "compared")[0] == 0
+    pdf = Path("compared/compare.pdf").read_bytes()
     assert b"/Subtype /CIDFontType2" in pdf
     assert b"Type3" not in pdf
     assert "width must be column or page, not 'wide'." in refusal(program, "run", *QUICK, "--width", "wide")

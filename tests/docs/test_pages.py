@@ -49,7 +49,6 @@ def test_the_first_command_names_options_that_exist(tmp_path, capsys: pytest.Cap
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {
         "convergence.png",
-        "convergence.pdf",
         "trace.csv",
         "trace.npz",
         "run.json",
@@ -203,7 +202,7 @@ def test_the_commands_run_in_turn(tmp_path, monkeypatch, capsys):
         program, arguments = (main, words[1:]) if words[0] == "dualopt" else (figures, words[3:])
         assert ended(program, *arguments) == 0, (line, capsys.readouterr())
     first, second = contents(Path("long")), contents(Path("again"))
-    files = {"convergence.png", "convergence.pdf", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
+    files = {"convergence.png", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
     assert first.keys() == second.keys() == files
     assert all(first[name] == second[name] for name in first if name != "run.json")  # which says where it is
     assert {"tune.csv", "tune.json"} == set(contents(Path("search")))

@@ -17,7 +17,7 @@ BASE_OPTIONS: Mapping[str, Any] = {
     "seed": "1",
 }
 RESULTS = {  # what a command leaves behind in its folder
-    "run": ("convergence.pdf", "convergence.png", "model.json", "model.npz", "run.json", "trace.csv", "trace.npz"),
+    "run": ("convergence.png", "model.json", "model.npz", "run.json", "trace.csv", "trace.npz"),
     "compare": ("compare.csv", "compare.dat", "compare.json", "compare.pdf", "compare.png"),
     "tune": ("tune.csv", "tune.json"),
 }

@@ -48,7 +48,7 @@ GROUPS = (
         "Model and rows",
         "docs/use_the_model.md",
         main=("model", "data", "data_home", "loss", "out", "overwrite"),
-        more=("split", "data_param"),
+        more=("without_offset", "split", "data_param"),
         commands=("predict",),
     ),
     Group(

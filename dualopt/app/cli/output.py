@@ -55,7 +55,7 @@ REASONS = {
     "contradicted": "the certificate is below the error that the reference shows, so that one of both is wrong",
 }
 COMPARE = ("compare.json", "compare.csv", "compare.dat", "compare.png", "compare.pdf")
-RESULTS = ("convergence.png", "convergence.pdf", "run.json", "trace.csv", "trace.npz", *COMPARE)
+RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", *COMPARE)
 SUMMARY = ("summary.json", "summary.csv")
 RESULTS += ("model.json", "model.npz", "tune.csv", "tune.json", *SUMMARY)
 WIDTH = 120

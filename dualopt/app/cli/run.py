@@ -24,8 +24,6 @@ from dualopt.spec.discover import unknown_name
 
 __all__ = ["compare", "run"]
 
-PICTURES = ("convergence.png", "convergence.pdf")
-
 
 @option_groups
 def run(
@@ -61,11 +59,11 @@ def run(
     keep: KeepOptions,
     engine: EngineOptions,
 ) -> None:
-    """Run one method; write convergence.png and .pdf, trace.csv, trace.npz, run.json, model.json and model.npz."""
+    """Run one method; write convergence.png, trace.csv, trace.npz, run.json, model.json and model.npz."""
     spec = method.given_to(proved_best.given(Spec.parse(algorithm, "algorithm"), param or []))
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
     options |= {"width": width}
-    files = ["trace.npz", "trace.csv", "run.json", *PICTURES, *model_files()]
+    files = ["trace.npz", "trace.csv", "run.json", "convergence.png", *model_files()]
     if summary:
         options, files = options | {"summary": True}, [*files, *output.SUMMARY]
     results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
@@ -98,13 +96,18 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool, wi
         if page is not None:
             found = page.summary_of(runs.problem, trace, intercept=runs.intercept)
             page.write_summary(found, out)
-        files = [trace_npz, trace_csv, record_json, *PICTURES, *model, *(() if found is None else output.SUMMARY)]
+        files = [
+            trace_npz,
+            trace_csv,
+            record_json,
+            "convergence.png",
+            *model,
+            *(() if found is None else output.SUMMARY),
+        ]
         output.write_json(out / record_json, runs.record(results, ending, files) | result.record())
         ending.close(archive)
     title = f"{plotting.proper_name(algorithm)} on {runs.problem_title()}"
-    plotting.save_for_print(
-        plotting.single_run(trace, x="communications", title=title, width=width), out / "convergence"
-    )
+    plotting.save(plotting.single_run(trace, x="communications", title=title, width=width), out / "convergence.png")
     lines = runs.described() | output.parameters_in_words(result.algorithm)
     clients = runs.clients[result.label]
     lines["theory"] = result.algorithm.guarantee(clients, runs.participation, runs.compressor)
