@@ -165,10 +165,10 @@ EDITS = {
               "test_every_case_has_the_verdict_that_is_expected"),
 }  # fmt: skip
 REASONS = {  # where a sentence says more than the promise
-    "writes": "(receive writes to what it is handed.)",
+    "writes": "(receive writes to what it is handed)",
     "misspelt": "(supports must be among ['partial', 'regulariser', 'skip', 'unequal'], not",
-    "chance": "(local is not deterministic.)",
-    "broken": "(ValueError: operands could not be broadcast together)",
+    "chance": "(local is not deterministic)",
+    "broken": "ValueError: operands could not be broadcast together (broken.py, line ",
 }
 environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
 
@@ -185,8 +185,8 @@ def source(thing: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return what is said of the edited files, each under the test that should notice."""
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Return the lines about each of the edited files: its verdict, and a reason a line."""
     folder, words, tests = tmp_path_factory.mktemp("edited"), [], []
     for name, (kind, thing, old, new, test) in EDITS.items():
         assert source(thing).count(old) == 1, name
@@ -195,16 +195,18 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         tests.append(f"({name}_{thing} and {test})")
     done = contracts(folder, *words, "-k", " or ".join(tests))
     assert done.returncode == 1, done.stdout[-3000:] + done.stderr
-    return re.split(r"=+ broken promises =+\n", done.stdout)[1].partition("\n===")[0].splitlines()
+    parts = re.split(r"\n\n(?=\S+\.py:\w+ )", done.stdout.partition("\n\nWith --tb")[0])[1:]
+    return {part.partition(" ")[0]: part.splitlines() for part in parts}
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_a_wrong_one_is_caught_at_its_promise(report: list[str], name: str) -> None:
+def test_a_wrong_one_is_caught_at_its_promise(report: dict[str, list[str]], name: str) -> None:
     kind, thing, *_, test = EDITS[name]
     contract = import_module(f"dualopt.lab.contracts.test_{KINDS[kind]}")
     promise = " ".join((inspect.getdoc(getattr(contract, test)) or "").partition("\n\n")[0].split())
-    own = [line for line in report if f"{name}_{thing}" in line]
-    assert any(promise in line and REASONS.get(name, "") in line for line in own), own
+    verdict, *reasons = report[f"{name}.py:{name}_{thing}"]
+    assert "its contract" in verdict
+    assert any(promise.rstrip(".") in line and REASONS.get(name, "") in line for line in reasons), reasons
 
 
 def test_a_right_one_keeps_all(tmp_path: Path) -> None:
@@ -226,4 +228,33 @@ def test_names_that_lead_to_nothing_are_one_sentence(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "contracts: algorithm 'm.py:X': there is no file 'm.py'.\n"
     done = contracts(tmp_path)
-    assert done.stderr.startswith("contracts: --algorithm, --loss, --regulariser, --solver,")
+    assert done.stderr.startswith("contracts: --algorithm, --loss, --regulariser, --partition,")
+
+
+def test_one_reason_is_one_line_and_the_tiers_are_named(tmp_path: Path) -> None:
+    """A method of NumPy's arrays fails two dozen checks, all of the array API, for one reason."""
+    text = source("SquaredHinge")
+    assert text.count("array_namespace(z).clip(1.0 - y * z, min=0.0)") == 2
+    (tmp_path / "plain.py").write_text(
+        text.replace("array_namespace(z).clip(1.0 - y * z, min=0.0)", "(1.0 - y * z).clip(0.0)")
+    )
+    done = contracts(tmp_path, "--loss=plain.py:SquaredHinge")
+    verdict, reason, *_ = done.stdout[done.stdout.index("plain.py:SquaredHinge") :].splitlines()
+    assert done.returncode == 1
+    assert "keeps its contract with NumPy's arrays alone (tier NumPy, " in verdict
+    said = r"  24 checks \[array API\]: AttributeError: 'Array' object has no attribute 'clip' "
+    assert re.match(said + r"\(plain\.py, lines \d+, \d+\)\. ", reason)
+    assert "xp.clip(x) with xp = array_namespace(x)" in reason
+    assert "24 failed" in done.stdout
+    assert done.stdout.count("AttributeError") == 1
+    done = contracts(tmp_path, "--loss=plain.py:SquaredHinge", "--tier=numpy")
+    assert done.returncode == 0
+    assert "keeps its contract with NumPy's arrays (tier NumPy): " in done.stdout
+
+
+def test_an_example_that_builds_nothing_is_one_sentence(tmp_path: Path) -> None:
+    text = source("ElasticNet")
+    (tmp_path / "bare.py").write_text(re.sub(r"(example: .*) = .*", r"\1 = {}", text))
+    done = contracts(tmp_path, "--regulariser=bare.py:ElasticNet")
+    said = "ElasticNet must have an example, a dictionary of arguments, with weight."
+    assert (done.returncode, done.stderr) == (2, f"contracts: regulariser 'bare.py:ElasticNet': {said}\n")

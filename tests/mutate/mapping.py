@@ -685,6 +685,9 @@ TABLE |= {
             Selected("tests/lab/proofs/test_proof_objects.py", "sum_of_squares|no_proofs|lies"),
         )
     ),
+    "dualopt/lab/verification/floor.py": Judges(
+        (Selected("dualopt/lab/verification/floor.py"), Selected("tests/lab/verification/test_floor.py"))
+    ),
     "dualopt/lab/verification/verdict.py": Judges(
         (Selected("dualopt/lab/verification/verdict.py"), Selected("tests/lab/verification/test_verdict.py"))
     ),

@@ -12,3 +12,6 @@ repeated, and whatever else is given goes to pytest.
 What fails is said in one line for each reason (``report.py``). Checks are of two tiers, with NumPy's arrays and with
 those of every other library of the Array API standard; ``--tier numpy`` asks for the first alone.
 """
+
+TIERS = {"numpy": "NumPy", "array-api": "array API"}
+"""With whose arrays a plug-in works: NumPy's alone, or those of every library of the Array API standard."""

@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from dualopt import spec
+from dualopt.lab.contracts import TIERS
 from dualopt.problem.data import available, partition_rules
 from dualopt.spec import plugins
 
-__all__ = ["KINDS", "TIERS", "classes", "made", "open_argument", "refuse_wrong"]
+__all__ = ["KINDS", "classes", "made", "open_argument", "refuse_wrong"]
 
 KINDS = {"algorithm": "algorithms", "loss": "losses", "regulariser": "regularisers", "partition": "partitions"}
 KINDS |= {"compressor": "compressors", "preparation": "preparations", "objective": "objectives", "data": "data"}
 KINDS |= {"solver": "solvers", "claim": "claims"}
 """The options, and the files of tests: ``test_algorithms.py`` and so on."""
 GIVEN = f"--{', --'.join(KINDS)}".replace(", --claim", " or --claim")
-TIERS = {"numpy": "NumPy", "array-api": "array API"}
-"""With whose arrays a plug-in works: NumPy's alone, or those of every library of the Array API standard."""
 
 
 def classes(config: Any, kind: str) -> dict[str, Any]:

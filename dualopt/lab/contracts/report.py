@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from dualopt.lab.contracts.options import TIERS
+from dualopt.lab.contracts import TIERS
 from dualopt.spec import plugins
 
 __all__ = ["Reason", "Report"]

@@ -13,9 +13,10 @@ both kinds of windows at most a tenth of the error is still to fall. All windows
 where what fell fast at first is gone. Errors like :math:`(\log n)^{-a}`, to which no law above fits, stall only if a is
 below 0.1.
 
-Errors that go up and down without a trend stall, too: if in the second half of 200 rounds or more a straight line
-through :math:`\log e_n` does not fall with confidence 0.975, and with the same confidence falls by less than a half.
-That may hide convergence which is slower than chance can tell.
+That needs means which are known: chance, which is the scatter of batches about a straight line through
+:math:`\log e_n`, must not move the line by more than a hundredth over the second half of the rounds. Errors that go up
+and down stall if in the second half of 200 rounds or more the line does not fall with confidence 0.975, and with the
+same confidence falls by less than a tenth. Where they jump by more nothing is said.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dualopt.lab.rates import student_quantile
 __all__ = ["Floor", "floor"]
 
 LEFT = -math.log(0.9)  # more than this of log e is still to fall where errors converge
-HALF = math.log(2.0)
+CHANCE = 0.01  # of log e
 BATCHES = 15
 LEAST, LONG = 60, 200  # rounds: for windows of a few of them, and for as many as ups and downs need
 REST = 1e-9  # what log e moves by is rounding below this
@@ -63,8 +64,9 @@ def floor(errors: np.ndarray) -> Floor | None:
     Examples
     --------
     >>> n = np.arange(301)
-    >>> floor(1e-3 + 0.9**n)
-    Floor(level=0.001, start=88)
+    >>> found = floor(1e-3 + 0.9**n)
+    >>> round(found.level, 9), found.start
+    (0.001, 88)
     >>> [floor(errors) for errors in (0.9999**n, 1.0 / (n + 1) ** 0.1, 0.9**n + 1e-3 * 0.9999**n)]
     [None, None, None]
     """
@@ -73,15 +75,18 @@ def floor(errors: np.ndarray) -> Floor | None:
     if n < LEAST or not np.all(last > 0):
         return None
     logs = np.log(last)
-    ahead = 0.0 if _has_no_trend(logs, n) else _ahead(logs, np.linspace(0, logs.size, 4))
-    if not abs(ahead) <= LEFT:
-        return None
-    if ahead != 0.0 and not abs(_ahead(logs, (n + 1.0) * 2.0 ** (np.arange(4) / 3.0 - 1.0) - (n // 2 + 1))) <= LEFT:
+    slope, width = _trend(logs)
+    equal, ratio = np.linspace(0, logs.size, 4), (n + 1.0) * 2.0 ** (np.arange(4) / 3.0 - 1.0) - (n // 2 + 1)
+    if np.ptp(logs) <= REST or (n >= LONG and abs(slope) <= width and abs(slope) + width <= LEFT):
+        ahead = 0.0
+    elif width <= CHANCE and max(abs(_ahead(logs, equal)), abs(_ahead(logs, ratio))) <= LEFT:
+        ahead = _ahead(logs, equal)
+    else:
         return None
     level = math.exp(logs[-(logs.size // 3) :].mean() - ahead)
     low, high = min(last.min(), 0.9 * level), max(last.max(), 1.1 * level)
     outside = np.flatnonzero((errors < low) | (errors > high))
-    return Floor(round(level, 15 - math.floor(math.log10(level))), int(outside[-1]) + 1 if outside.size else 0)
+    return Floor(level, int(outside[-1]) + 1 if outside.size else 0)
 
 
 def _ahead(logs: np.ndarray, ends: np.ndarray) -> float:
@@ -94,19 +99,11 @@ def _ahead(logs: np.ndarray, ends: np.ndarray) -> float:
     return (b - c) * shrinks / (1.0 - shrinks)
 
 
-def _has_no_trend(logs: np.ndarray, n: int) -> bool:
-    """Tell whether they rest, or scatter about a straight line by more than it falls or rises, which is less than half.
-
-    Ups and downs need many rounds: else one of them is all that is seen.
-    """
-    if np.ptp(logs) <= REST:
-        return True
-    if n < LONG:
-        return False
+def _trend(logs: np.ndarray) -> tuple[float, float]:
+    """Return by how much a straight line through the means of batches rises, and the half-width of its interval."""
     means = np.array([batch.mean() for batch in np.array_split(logs, BATCHES)])
     x = np.linspace(-0.5, 0.5, BATCHES)
     slope = float(x @ means / (x @ x))
     rest = means - means.mean() - slope * x
     error = math.sqrt(float(rest @ rest) / (BATCHES - 2) / float(x @ x))
-    width = float(student_quantile(0.975, BATCHES - 2)) * error
-    return abs(slope) <= width and abs(slope) + width < HALF
+    return slope, float(student_quantile(0.975, BATCHES - 2)) * error

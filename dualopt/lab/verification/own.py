@@ -83,7 +83,7 @@ def load_instance(name: str) -> Instance:
     try:
         problem = _built(maker) if inspect.isclass(maker) else maker()
     except Exception as error:
-        raise ValueError(f"instance {name!r}: making it raises {type(error).__name__}: {error}") from error
+        raise ValueError(f"instance {name!r}: making it raises {type(error).__name__}: {error}.") from error
     if not isinstance(problem, Objective | Instance):
         raise ValueError(f"instance {name!r}: it must return an objective, not {type(problem).__name__}.")
     return as_instance(problem, name.rpartition(":")[2])
