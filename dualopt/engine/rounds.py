@@ -212,17 +212,17 @@ def iterate(
     >>> snapshot
     <Snapshot after round 30: 2 of 2 clients; model of shape (2,)>
     """
-    participation = as_participation(participation)
+    cohorts = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
     objective, scales = unscaled(objective, scales)
     engine = check_engine(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
-    clients = scaled(algorithm, prepared.objective, scales, participation)
+    clients = scaled(algorithm, prepared.objective, scales, cohorts)
     operator = as_compressor(compressor, clients)
-    algorithm = resolve(algorithm, clients, participation, operator)
+    algorithm = resolve(algorithm, clients, cohorts, operator)
     _, server = on_engine(objective, engine, prepared, clients, certified=False)
-    rounds = rounds_of(algorithm, server, prepared.theta0, participation, seed, compressor=operator)
+    rounds = rounds_of(algorithm, server, prepared.theta0, cohorts, seed, compressor=operator)
     return in_user_coordinates(rounds, prepared)
 
 

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from rich.console import Console
+from rich.progress import ProgressColumn
 
 from dualopt.app.cli import output, progress
 from dualopt.app.cli.progress import Measured, RunProgress, make_progress, rounds_left
@@ -189,6 +190,7 @@ def lines_of(console: Console, rounds: int, tol: float, rows, clock: list[float]
     with make_progress(console, *RunProgress.FIELDS) as shown:
         run = RunProgress(shown, "a-method:with=parameters", rounds, tol)
         (line, *_), found = shown.columns, []
+        assert isinstance(line, ProgressColumn)
         for of in (None, *rows):
             if of is not None:
                 clock[0] += 2.0

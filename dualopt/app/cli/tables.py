@@ -72,10 +72,8 @@ def show_pairs(console: Console, title: str, lines: Mapping[str, str]) -> None:
 
 def say(console: Console, text: str) -> None:
     """Print sentences: on a screen broken between words, in files and pipes one line as it is."""
-    console.print("\n".join(wrapped(text, console.width)) if console.is_terminal else text, **_PLAIN)
-
-
-_PLAIN = {"highlight": False, "markup": False, "soft_wrap": True}
+    shown = "\n".join(wrapped(text, console.width)) if console.is_terminal else text
+    console.print(shown, highlight=False, markup=False, soft_wrap=True)
 
 
 def is_number(text: str) -> bool:

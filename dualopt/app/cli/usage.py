@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
 from typer import BadParameter, Context, Exit, Option
 from typer.core import TyperCommand
+
+from dualopt.app.cli.parsed import kind_of, long_name
 
 __all__ = [
     "GroupedHelp",
@@ -17,8 +17,6 @@ __all__ = [
     "Version",
     "WidthOption",
     "about",
-    "kind_of",
-    "long_name",
     "sentence",
     "show_version",
 ]
@@ -114,15 +112,3 @@ class GroupedHelp(OneSentence):
         from dualopt.app.cli.help import show_help
 
         show_help(ctx, everything=False)
-
-
-def kind_of(command: Any, option: Any) -> str:
-    """Return the type of the values of an option: ``int``, ``float``, ``bool``, ``Path``, and ``str`` for others."""
-    annotation = inspect.signature(command.callback).parameters[option.name].annotation
-    written = str(get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation)
-    return next((kind for kind in ("int", "float", "bool", "Path") if re.search(rf"\b{kind}\b", written)), "str")
-
-
-def long_name(option: Any) -> str:
-    """Return the name of an option without its dashes."""
-    return next(name for name in option.opts if name.startswith("--")).removeprefix("--")
