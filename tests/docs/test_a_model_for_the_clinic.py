@@ -41,6 +41,6 @@ def test_the_cells_run_and_agree_with_statsmodels(tmp_path, monkeypatch, undrawn
     np.testing.assert_allclose(known["summary"].standard_errors, known["pooled"].bse, rtol=1e-6)
     assert list(pd.read_csv("predictions.csv")) == ["prediction", "probability no", "probability yes"]
     rates = known["rates"]
-    np.testing.assert_allclose(rates["rate ratio"], rates["rate ratio, statsmodels"], rtol=1e-6)
+    np.testing.assert_allclose(rates["rate_ratio"], rates["statsmodels"], rtol=1e-6)
     whole, day = (pd.read_csv(f"{name}.csv").prediction for name in ("planned_visits", "visits_a_day"))
     np.testing.assert_allclose(whole / day, [30.0, 365.0], rtol=1e-12)
