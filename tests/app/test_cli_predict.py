@@ -301,3 +301,30 @@ def test_estimators_write_the_same_file(tmp_path: Path, program: Callable[..., s
     other.save_model("other")
     np.testing.assert_allclose(load_model("other").predict(frame), other.predict(frame), rtol=1e-12)
     assert other.model_.to_sklearn().predict(frame).tolist() == load_model("other").predict(frame).tolist()
+
+
+def test_a_model_with_exposures_needs_them_again(program: Callable[..., str], capsys: pytest.CaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    age, days = rng.integers(20, 90, 200), rng.integers(1, 60, 200)
+    visits = rng.poisson(days * np.exp(age / 40 - 4))
+    table("visits.csv", {"age": age, "days": days, "visits": visits})
+    data = ("--data", "visits.csv", "--label", "visits", "--scale", "standard", "--loss", "poisson", "--clients", 3)
+    program("run", *data, "--exposure", "days", "--algorithm", "distributed-lbfgs", "--intercept", "free")
+    table("new.csv", {"days": [1, 30], "age": [50, 50]})
+    out = program("predict", "--data", "new.csv")
+    day, month = map(float, read()["prediction"])
+    assert month == pytest.approx(30 * day, rel=1e-12)
+    assert "not used" not in out
+    table("old.csv", {"age": [50]})
+    assert refusal(capsys, main, "predict", "--data", "old.csv", "--out", "other.csv") == (
+        "data 'old.csv' must have a column 'days', with which the model was trained: --without-offset predicts for an "
+        "exposure of 1."
+    )
+    program("predict", "--data", "old.csv", "--without-offset", "--overwrite")
+    assert float(read()["prediction"][0]) == pytest.approx(day, rel=1e-12)
+    model = load_model("out")
+    np.testing.assert_allclose(model.predict([[50], [50]], offset=np.log([1, 30])), [day, month], rtol=1e-12)
+    with pytest.raises(ValueError, match=r"^X must have a column 'days', with which .*: offset=0 predicts for an exp"):
+        model.predict([[50]])
+    with pytest.raises(ValueError, match="to_sklearn has no model with offsets"):
+        model.to_sklearn()

@@ -78,6 +78,7 @@ CASES = {
     "npz by columns": (by_columns, {"clients": 4, "scale": "max"}),
     "csv": (csv, {"scale": "standard", "client_weights": "rows"}),
     "csv, weights of rows": (csv, {"sample_weight": "age", "client_weights": "rows", "intercept": "free"}),
+    "csv, offsets": (csv, {"offset": "height", "rows": 50, "client_weights": "rows"}),
     "LIBSVM, weights of classes": (
         libsvm,
         {"clients": 5, "class_weight": "balanced", "rows": 60, "client_weights": "rows", "intercept": "free"},
