@@ -88,7 +88,8 @@ def load(
     -------
     Dataset
         Features of shape (m, d), in compressed rows (``scipy.sparse.csr_array``) where a LIBSVM file is sparse, raw
-        labels of shape (m,) and, where the source has them, the clients of the rows.
+        labels of shape (m,) and, where the source has them, the clients of the rows. Features of 64 MB and more that
+        are not compressed in a NumPy archive stay in the file, read-only, where they are neither converted nor scaled.
 
     Raises
     ------

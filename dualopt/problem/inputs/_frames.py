@@ -119,7 +119,7 @@ def as_matrix(columns: list[np.ndarray], rows: int) -> np.ndarray:
     return X
 
 
-def column_numbers(column: Any, name: str, rows: Sequence[int] | None = None) -> np.ndarray:
+def column_numbers(column: Any, name: str, rows: Any = None) -> np.ndarray:
     """Return a column of features as finite numbers; ``rows`` are the numbers of its rows in the data, if not its own.
 
     Raises

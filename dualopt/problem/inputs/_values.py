@@ -52,7 +52,7 @@ def kind_of(value: Any) -> str:
     return "words" if isinstance(value, str) else type(value).__name__
 
 
-def as_numbers(values: np.ndarray, what: str, rows: Sequence[int] | None = None) -> np.ndarray:
+def as_numbers(values: np.ndarray, what: str, rows: Any = None) -> np.ndarray:
     """Return a vector of real numbers of any type as one of a NumPy type; objects become float64.
 
     ``rows`` are the numbers of the values in the data, where these are some of them.

@@ -260,7 +260,9 @@ def test_what_does_not_fit_has_a_cure(tmp_path: Path, monkeypatch: pytest.Monkey
     path = written(tmp_path, "t.csv", "x,y\n" + "0,1\n0,2\n" * 500)
     monkeypatch.setattr("dualopt.problem.data._registry.free_memory", lambda: 2 * 8 * 999)
     options = ProblemOptions(data=str(path), label="y", clients=2)
-    sentence = "its features, 1000 x 1, take 8e[+]03 bytes, more than half of the free memory: read fewer rows"
+    sentence = (
+        "its features, 1000 x 1, take 8e[+]03 bytes, more than half of the free memory: read fewer rows [(]--rows[)]"
+    )
     with pytest.raises(ValueError, match=rf"^path .* does not fit: {sentence}.*\.$"):
         build_problem(options)
     assert sum(build_problem(replace(options, rows=999)).sizes) == 999
