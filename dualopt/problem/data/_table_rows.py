@@ -106,6 +106,8 @@ def _numbers(column: Any, name: str, rows: np.ndarray) -> np.ndarray:
             raise ValueError(gap(what, row))
         if isinstance(value, str):
             raise ValueError(no_number(what, row, value))
+        if not np.isfinite(float(value)):
+            break
     return column_numbers(column, name, rows)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-import dualopt.methods
-from dualopt.spec.discover import discover
+from dualopt.spec._kinds import names
 
 __all__ = ["COLOURS", "STYLES", "Style", "numbered", "proper_name", "style", "styles"]
 
@@ -93,7 +92,7 @@ def proper_name(label: str) -> str:
     name, _, parameters = label.partition(":")
     if name not in _numbers():
         return label
-    words = METHODS.get(name) or discover(dualopt.methods)[name].__name__
+    words = METHODS.get(name) or names("algorithm")[name].__name__
     return ", ".join([words, *(part.replace("=", " = ") for part in parameters.split(",") if part)])
 
 
@@ -167,21 +166,30 @@ def _number(name: str) -> int | None:
 
 def _slug(name: str) -> str:
     """Return the name under which the package knows a method, if it is one, without its parameters."""
-    return _slugs().get(name, name.partition(":")[0])
+    own = name.partition(":")[0]
+    return _slugs().get(name) or (_slugs().get(_letters(own), own) if own.isidentifier() else own)
 
 
 @cache
 def _slugs() -> dict[str, str]:
     """Return the names of methods, by that of their class and by how papers write them."""
-    classes = {known.__name__: name for name, known in discover(dualopt.methods).items()}
-    return classes | {words: name for name, words in METHODS.items()}
+    return {_letters(name): name for name in names("algorithm")} | {words: name for name, words in METHODS.items()}
+
+
+def _letters(name: str) -> str:
+    """Return the letters by which the name of a class is that of its method; so no class is imported.
+
+    >>> _letters("AFedPD") == _letters("a-fedpd")
+    True
+    """
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 @cache
 def _numbers() -> dict[str, int]:
     """Return the numbers of the styles of all methods: the written one, or the first free one from a hash on."""
     numbers = {name: number for number, name in enumerate(METHODS)}
-    for name in discover(dualopt.methods):
+    for name in names("algorithm"):
         if name not in numbers:
             start, taken = zlib.crc32(name.encode()), set(numbers.values())
             numbers[name] = next(
