@@ -1,6 +1,7 @@
 """Local solvers: one file each, pure functions of problem, start and solver state.
 
-It imports ``arrays``, ``losses`` and ``objectives``. A solver is one new file, and a stopping rule a line of ``stopping.RULES``.
+It imports ``arrays``, ``losses`` and ``objectives``. A solver is one new file, and a stopping rule a line of
+``stopping.RULES``.
 """
 
 import lazy_loader

@@ -194,7 +194,7 @@ def test_new_methods_get_free_styles_and_change_no_other(monkeypatch):
     before = {name: style(name) for name in METHODS}
     added = {f"new-{k}": type(f"New{k}", (), {}) for k in range(plotting.STYLES - len(METHODS))}
     module = vars(palette)
-    monkeypatch.setitem(module, "discover", lambda package: {**METHODS, **added})
+    monkeypatch.setitem(module, "names", lambda kind: {**METHODS, **added})
     caches = module["_numbers"], module["_slugs"]
     for cached in caches:
         cached.cache_clear()
