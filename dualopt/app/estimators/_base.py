@@ -147,8 +147,11 @@ class FederatedLinearModel(BaseEstimator):
                     offset, exposure = (column, None) if origin.kind == "offset" else (None, column)
         if origin is not None and offset is None and exposure is None:
             raise ValueError(f"{origin.kind} must be given for predictions, too, as it was for fit.")
+        if offset is None and exposure is None:
+            return X, 0.0
         found = as_offset(offset, exposure, np.zeros(0), np.shape(X)[0])
-        return X, 0.0 if found is None else found[:, None]
+        assert found is not None
+        return X, found[:, None]
 
     def _rows(self, X: Any, groups: Any, clients: Any) -> tuple[Any, Any]:
         """Return the features and who owns each row, None where the rows are to be dealt out."""
