@@ -77,7 +77,8 @@ def numbers(case: Case, ending: Ending, folder: Path) -> Numbers:
     if command == "run":
         return _table(out / "trace.csv") | {"theta": _theta(out / "trace.npz")}
     if command == "compare":
-        return {str(i): _table(path) for i, path in enumerate(sorted(out.glob("*.csv")))}  # labels are names of files
+        traces = sorted(path for path in out.glob("*.csv") if path.name != "compare.csv")  # which has them all
+        return {str(i): _table(path) for i, path in enumerate(traces)}  # labels are names of files
     if command == "tune":
         rows = json.loads((out / "tune.json").read_text())["points"]
         return {"points": [{name: row[name] for name in row if name not in UNTIMED} for row in rows]}
