@@ -333,14 +333,13 @@ def test_data_are_read_once_more_and_not_at_all_by_one_process(tmp_path: Path, m
         assert files == []
         sizes.clear()
         on_each(3, lambda peers, options=options: build_problem(options, peers=peers))
-        columns = (
-            {name: getattr(options, name) for name in ("label", "client", "sample_weight")} if options.label else {}
-        )
+        names = ("label", "client", "sample_weight", "offset", "exposure")
+        columns = {name: getattr(options, name) for name in names} if options.label else {}
         source, in_memory = data.load(options.data, **columns), not Path(options.data).exists()
         assert files == ([] if in_memory else [str(options.data)] * 3)
         arrays = [
             source.y,
-            *(x for x in (source.clients, source.sample_weight) if x is not None),
+            *(x for x in (source.clients, source.sample_weight, source.offset) if x is not None),
             *([source.X] if in_memory else []),
         ]
         assert sum(sizes) == 3 * sum(x.nbytes for x in arrays)
