@@ -149,6 +149,8 @@ def label_and_offset(y: Array) -> tuple[Array, Array | float]:
     >>> from dualopt.losses import Hinge
     >>> label_and_offset(labels_with_offset(Hinge(), np.ones(2), np.asarray([0.5, 2.0])))
     (array([1., 1.]), array([0.5, 2. ]))
+    >>> label_and_offset(np.ones(2))
+    (array([1., 1.]), 0.0)
     """
     xp = array_namespace(y)
     return (xp.real(y), xp.imag(y)) if xp.isdtype(y.dtype, "complex floating") else (y, 0.0)

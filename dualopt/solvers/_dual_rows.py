@@ -10,13 +10,14 @@ from dualopt.arrays.xp import Array, array_namespace, device, to_numpy
 from dualopt.losses._offset import label_and_offset
 from dualopt.objectives._rounding import client_norm, gamma
 from dualopt.objectives.linear import LinearModel
-from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
+from dualopt.objectives.local_problem import Evaluation, LocalProblem
 from dualopt.objectives.rows import predictors, pulled_back, row_norms
 from dualopt.solvers._loop import LocalSolution
 
 __all__ = [
     "DualRows",
     "at_dual",
+    "curvatures",
     "dual_solution",
     "feasible",
     "measured",
@@ -54,8 +55,6 @@ def zero_duals(name: str, objective: Any) -> Array:
             f"solver {name!r} needs a loss whose slopes or second derivatives are bounded, "
             f"which those of {objective.loss} are not; use solver 'lbfgs' or 'newton'."
         )
-    if objective.free_intercept:
-        raise ValueError(f"solver {name!r} needs a ridge on all columns, an intercept among them.")
     zero = objective.zeros()
     shape = (objective.n_clients, objective.rows.max_rows)
     return array_namespace(zero).zeros(shape, dtype=zero.dtype, device=device(zero))
@@ -63,8 +62,24 @@ def zero_duals(name: str, objective: Any) -> Array:
 
 def require_dual(name: str, problem: LocalProblem) -> None:
     """Refuse a local problem that is not strongly convex: dual variables would have no primal point."""
-    if not float(array_namespace(problem.mu).min(problem.mu)) > 0:
-        raise ValueError(f"solver {name!r} needs mu > 0.")
+    if float(array_namespace(problem.mu).min(problem.mu)) > 0:
+        return
+    if problem.objective.free_intercept:
+        raise ValueError(f"solver {name!r} needs a proximal term, such as that of FedDR, where an intercept is free.")
+    raise ValueError(f"solver {name!r} needs mu > 0.")
+
+
+def curvatures(problem: LocalProblem) -> Array:
+    """Return the second derivatives of all but the losses, by column ``(N, p)``, or ``(N, 1)`` where they are equal.
+
+    They are ``mu + weight``, of a free intercept the weight alone.
+    """
+    least, objective = problem.mu[:, None], model_of(problem)
+    if not objective.free_intercept:
+        return least
+    xp, p = array_namespace(least), objective.n_features
+    others = (objective.partial_mu + problem.weight)[:, None]
+    return xp.concat([xp.broadcast_to(others, (others.shape[0], p - 1)), least], axis=1)
 
 
 def padded(problem: LocalProblem, columns: int) -> Iterator[tuple[Array, Array, Array, int]]:
@@ -97,14 +112,15 @@ def feasible(problem: LocalProblem, u: Array) -> Array:
 def at_dual(problem: LocalProblem, u: Array) -> DualRows:
     r"""Compute everything that belongs to dual variables of the domain.
 
-    The primal point is :math:`\theta(u) = -(\text{linear term} + X^\top W u)/\bar\mu`, and the gap the sum of the
-    Fenchel-Young gaps :math:`w_i(\phi(z_i) + \phi^*(u_i) - u_i z_i) \ge 0`, free of cancellation.
+    The primal point is :math:`\theta(u) = -(\text{linear term} + X^\top W u)/\bar\mu`, with the `curvatures` of the
+    columns, and the gap the sum of the Fenchel-Young gaps :math:`w_i(\phi(z_i) + \phi^*(u_i) - u_i z_i) \ge 0`, free of
+    cancellation.
     """
     xp = array_namespace(u)
     loss = model_of(problem).loss
     rows = enumerate(model_of(problem).client_rows())
     pull = xp.stack([pulled_back(w * u[j, : X.shape[0]], X) for j, (X, _, w) in rows])
-    theta = -(problem.linear_term() + pull) / per_client(problem.mu, pull)
+    theta = -(problem.linear_term() + pull) / curvatures(problem)
     gaps = []
     for j, (X, y, w, _) in enumerate(padded(problem, u.shape[1])):
         own = u[j, : X.shape[0]]
@@ -127,7 +143,8 @@ def dual_solution(
 ) -> LocalSolution:
     """Complete a solution; its ``grad_f`` is a subgradient up to the gap, and its gradient, from the duals, is zero."""
     xp = array_namespace(found.u)
-    grad_f = found.pull + per_client(problem.objective.mu, found.pull) * found.theta
+    model = model_of(problem)
+    grad_f = found.pull + model.ridge * model.held(found.theta)
     return LocalSolution(
         theta=found.theta,
         evaluation=Evaluation(found.f, grad_f, found.value, xp.zeros_like(found.theta)),

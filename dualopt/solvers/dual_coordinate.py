@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round, first_round
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, is_sparse, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, csr_matrix, device, is_sparse, to_numpy
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.solvers._dual_rows import (
     DualRows,
     at_dual,
+    curvatures,
     dual_solution,
     feasible,
     measured,
@@ -123,13 +124,17 @@ def _sweep(problem: LocalProblem, s: DualRows, orders: list[Any]) -> Array:
         whole = xp.concat([order, asarray_like(range(X.shape[0], columns), order)]) if extra else order
         duals.append(xp.take(s.u[j, :], whole, axis=0))
         inverse.append(xp.argsort(whole))
+    theta = s.theta
+    if problem.objective.free_intercept:  # in units in which all columns are held alike
+        units = xp.sqrt(curvatures(problem) / problem.mu[:, None])
+        features, theta = [_divided(X, units[j, :]) for j, X in enumerate(features)], units * theta
     rows = _SparseRows(features, columns) if is_sparse(features[0]) else _DenseRows(xp.stack(features, axis=1))
     y, w, u = (xp.matrix_transpose(xp.stack(part)) for part in (labels, weights, duals))
     q = w * rows.squares / problem.mu
     # A larger q is only a shorter step, and keeps the division safe for rows that are nearly zero.
     q = xp.maximum(q, 1e-3 * xp.max(q, axis=0))
     length = w / problem.mu
-    theta, new = rows.begin(s.theta), []
+    theta, new = rows.begin(theta), []
     for i in range(columns):
         q_i, old = q[i, :], u[i, :]
         v = rows.product(i, theta) + q_i * old
@@ -139,6 +144,13 @@ def _sweep(problem: LocalProblem, s: DualRows, orders: list[Any]) -> Array:
     by_client = xp.matrix_transpose(xp.stack(new))
     u_next = xp.stack([xp.take(by_client[j, :], inverse[j], axis=0) for j in range(len(inverse))])
     return feasible(problem, u_next)
+
+
+def _divided(X: Any, units: Array) -> Any:
+    """Return rows with each column divided by a number."""
+    if is_sparse(X):
+        return csr_matrix(X.data / units[X.indices], X.indices, X.indptr, X.shape)
+    return X / units
 
 
 class _DenseRows:

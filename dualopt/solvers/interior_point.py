@@ -12,6 +12,7 @@ from dualopt.objectives.local_problem import LocalProblem, per_client
 from dualopt.solvers._dual_rows import (
     DualRows,
     at_dual,
+    curvatures,
     dual_solution,
     feasible,
     measured,
@@ -50,9 +51,9 @@ class State(NamedTuple):
 class InteriorPoint(Typed):
     r"""Mehrotra's predictor-corrector method for losses with one kink at the label: quantile, absolute and hinge.
 
-    Such a loss is :math:`\phi(z) = \max_{a \le u \le b} u (z - y)`. With :math:`\bar\mu = \mu + \text{weight}` the dual
-    of the local problem is a quadratic problem with bounds, and with
-    :math:`\theta(u) = -(\text{linear term} + X^\top W u)/\bar\mu` its solution has
+    Such a loss is :math:`\phi(z) = \max_{a \le u \le b} u (z - y)`. With :math:`\bar\mu = \mu + \text{weight}`, in the
+    column of a free intercept the weight alone, the dual of the local problem is a quadratic problem with bounds, and
+    with :math:`\theta(u) = -(\text{linear term} + X^\top W u)/\bar\mu` its solution has
 
     .. math:: x_i\theta(u) - y_i = s_i^+ - s_i^-, \qquad s_i^+ (b_i - u_i) = s_i^- (u_i - a_i) = 0,
               \qquad s_i^+, s_i^- \ge 0.
@@ -147,7 +148,8 @@ def _step(problem: LocalProblem, s: State) -> State:
     xp = array_namespace(s.u)
     failed, *inner = _by_part(problem, s.u, lambda c: _moved(c, *map(c.rows, (s.u, s.above, s.below))))
     u, above, below, theta, f, gap, pull = inner
-    f = f + 0.5 * problem.objective.ridge * xp.vecdot(theta, theta)  # pyright: ignore[reportAttributeAccessIssue]
+    model = model_of(problem)
+    f = f + 0.5 * model.ridge * xp.vecdot(theta, model.held(theta))
     new = DualRows(u, theta, f, problem.extend(theta, f, pull).value, gap, pull)
     better = gap < s.at.gap  # False for NaN
     at = new if bool(xp.all(better)) else _chosen(better, new, s.at)
@@ -170,7 +172,8 @@ class _Client(NamedTuple):
     w: Array
     low: Array
     high: Array
-    mu: Array
+    mu: Array  # (c,)  the least curvature of all but the losses
+    held: Array  # (c, p) or (c, 1)  those of the columns
     linear: Array
     longest: Array  # (c,)  a bound of the lengths of the rows
 
@@ -195,7 +198,7 @@ class _Client(NamedTuple):
 
     def point(self, u: Array) -> Array:
         """Return ``theta(u)``."""
-        return -(self.linear + self.back(self.w * u)) / self.mu[:, None]
+        return -(self.linear + self.back(self.w * u)) / self.held
 
     def residual(self, theta: Array) -> Array:
         """Return ``z - y``."""
@@ -204,14 +207,14 @@ class _Client(NamedTuple):
 
 def _by_part(problem: LocalProblem, like: Array, function: Any) -> tuple[Array, ...]:
     """Call a function of clients of equal size for all, and put the results together."""
-    model, linear = model_of(problem), problem.linear_term()
+    model, linear, held = model_of(problem), problem.linear_term(), curvatures(problem)
     rows, loss, longest = model.rows, model.loss, model.longest_rows
 
     def results() -> Any:
         for _, part in rows.parts:
             clients, _, y, w = part.block
             low, high = loss.gradient(y - 1.0, y), loss.gradient(y + 1.0, y)
-            own = (clients.take(x) for x in (problem.mu, linear, longest))
+            own = (clients.take(x) for x in (problem.mu, held, linear, longest))
             yield clients, function(_Client(part, like.shape[1], y, w, low, high, *own))
 
     return rows.assemble(results())
@@ -226,7 +229,7 @@ def _moved(c: _Client, u: Array, above: Array, below: Array) -> tuple[Array, ...
     # a smaller D would make entries of the matrix in which mu is rounding
     D = xp.maximum(above / a + below / b, 64.0 * epsilon(u) * c.w * (c.longest**2 / c.mu)[:, None])
     gram = xp.matmul(xp.matrix_transpose(X), X * (c.w / D)[..., None])
-    matrix = gram + c.mu[:, None, None] * xp.eye(X.shape[-1], dtype=u.dtype, device=device(u))
+    matrix = gram + c.held[:, None, :] * xp.eye(X.shape[-1], dtype=u.dtype, device=device(u))
     weight = 2.0 * xp.sum(c.w, axis=-1)
     mean = xp.vecdot(c.w, above * a + below * b) / weight
 
@@ -256,7 +259,7 @@ def _moved(c: _Client, u: Array, above: Array, below: Array) -> tuple[Array, ...
         du, d_above, d_below = (xp.where(good[:, None], d, 0.0) for d in (du, d_above, d_below))
     u = xp.clip(u + t * du, c.low + least, c.high - least)
     pull = c.back(c.w * u)
-    theta = -(c.linear + pull) / c.mu[:, None]
+    theta = -(c.linear + pull) / c.held
     residual, smaller = c.residual(theta), xp.minimum(above + t * d_above, below + t * d_below)
     smaller = xp.maximum(smaller, 1e-3 * xp.minimum(above, below))
     up, down = xp.maximum(residual, 0.0), xp.maximum(-residual, 0.0)

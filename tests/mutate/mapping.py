@@ -392,6 +392,13 @@ TABLE |= {
     "dualopt/losses/_entropy.py": Judges(
         (Selected("tests/losses/test_losses.py", "logistic|Logistic|multinomial|Multinomial"),)
     ),
+    "dualopt/losses/_offset.py": Judges(
+        (
+            Selected("dualopt/losses/_offset.py"),
+            Selected("tests/losses/test_offsets.py"),
+            Selected("tests/runs/test_inference.py", "offsets"),
+        )
+    ),
     "dualopt/losses/_wright_omega.py": Judges(
         (Selected("tests/losses/test_losses.py", "logistic|Logistic|wright|omega"),)
     ),
@@ -421,13 +428,20 @@ TABLE |= {
         "dual_coordinate",
         Selected("tests/solvers/test_dual_coordinate.py"),
         Selected("tests/solvers/test_sparse_rows.py", "dual_coordinate"),
+        Selected("tests/solvers/test_free_intercepts.py"),
     ),
     "dualopt/solvers/_dual_rows.py": _solver(
-        "_dual_rows", Selected("tests/solvers/test_solutions.py", "dual|interior")
+        "_dual_rows",
+        Selected("tests/solvers/test_solutions.py", "dual|interior"),
+        Selected("tests/solvers/test_free_intercepts.py"),
     ),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
-    "dualopt/solvers/interior_point.py": _solver("interior_point", Selected("tests/solvers/test_interior_point.py")),
+    "dualopt/solvers/interior_point.py": _solver(
+        "interior_point",
+        Selected("tests/solvers/test_interior_point.py"),
+        Selected("tests/solvers/test_free_intercepts.py"),
+    ),
     "dualopt/solvers/lbfgs.py": _solver(
         "lbfgs",
         Selected("tests/solvers/test_lbfgs_defaults.py"),
