@@ -94,7 +94,7 @@ def test_small_clients_are_copied_once_and_large_ones_never(short_parts, monkeyp
     assert apart.rows.blocks[0].X is apart.rows.blocks[0].X
     monkeypatch.setattr(_dense, "LARGE", 14)  # numbers of a client of three rows: 15
     assert views(f.select((0, 2, 4))) == [True] * 3
-    monkeypatch.setattr(_dense, "LARGEST_PART", 31)
+    monkeypatch.setattr(_dense, "LARGEST_PART", 71)  # 35 for a client, with its point
     assert [len(block.clients) for block in model(Logistic(), rows(Logistic(), (3,) * 5)).rows.blocks] == [2, 2, 1]
 
 

@@ -58,7 +58,7 @@ def test_one_wrong_label_or_weight_is_refused(changes: dict[str, Any], said: str
 
 def test_blocks_are_whole_groups_of_sparse_rows_and_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elsewhere they are of few rows: here of two at most."""
-    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 2)
+    monkeypatch.setattr(rows_module, "block_rows", lambda columns: 2)
     data = rows(Squared(), (3, 3, 3, 1, 1, 1))
     theta = points(model(Squared(), data))
 
