@@ -151,7 +151,8 @@ def test_exposures_of_the_sites_are_those_of_one_process(tmp_path: Path, rules: 
         loss="poisson",
         mu=0.1,
         exposure="days",
-        **{"missing": project.missing, "categories": project.categories},
+        missing=project.missing,
+        categories=project.categories,
     )
     problem = build_problem(options)
     method = resolve(project.method, problem.objective)

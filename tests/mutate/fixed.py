@@ -376,11 +376,11 @@ FIXED = [
     ),
     _fixed(
         "tables that break numbers",
-        "app/cli/output.py",
-        "if width > least[i]",
-        "if width > 1",
+        "app/cli/tables.py",
+        " and not is_number(line):  # one unit alone",
+        ":",
         "tests/app/test_output.py",
-        "breaks_no_number",
+        "numbers_not_at_all",
     ),
     _fixed(
         "evaluations compared in one direction",

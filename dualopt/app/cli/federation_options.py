@@ -208,7 +208,8 @@ def _like(problem: ProjectOptions) -> dict[str, Any]:
     named = {"label": problem.label, "offset": problem.offset, "exposure": problem.exposure}
     options: dict[str, Any] = {name: column for name, column in named.items() if column is not None}
     rules = {"missing": problem.missing, "categories": problem.categories}
-    data = load(problem.like, **options, **{name: rule for name, rule in rules.items() if rule != REFUSE})
+    options |= {name: rule for name, rule in rules.items() if rule != REFUSE}
+    data = load(problem.like, **options)
     loss = automatic_loss(data.y)
     labels = () if loss == "squared" else tuple(sorted({_plain(label) for label in data.y.tolist()}))
     names = tuple(map(str, data.feature_names or ())) if data.columns is None else data.columns.names
