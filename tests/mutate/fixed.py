@@ -377,10 +377,10 @@ FIXED = [
     _fixed(
         "tables that break numbers",
         "app/cli/tables.py",
-        " and not is_number(line):  # one unit alone",
-        ":",
+        "if w > least[i]",
+        "if w > 1",
         "tests/app/test_output.py",
-        "numbers_not_at_all",
+        "breaks_no_number",
     ),
     _fixed(
         "evaluations compared in one direction",
