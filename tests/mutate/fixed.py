@@ -377,8 +377,8 @@ FIXED = [
     _fixed(
         "tables that break numbers",
         "app/cli/tables.py",
-        "if w > least[i]",
-        "if w > 1",
+        "return bool(re.fullmatch(",
+        "return False and bool(re.fullmatch(",
         "tests/app/test_output.py",
         "breaks_no_number",
     ),
