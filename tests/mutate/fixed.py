@@ -375,14 +375,6 @@ FIXED = [
         "what_is_found",
     ),
     _fixed(
-        "tables that break numbers",
-        "app/cli/tables.py",
-        "wrapped(t, w)) for t in",
-        "t[k : k + w] for k in range(0, max(1, len(t)), max(1, w - 1))) for t in",
-        "tests/app/test_output.py",
-        "breaks_no_number",
-    ),
-    _fixed(
         "evaluations compared in one direction",
         "engine/_contradictions.py",
         "for lower, upper in ((old, new), (new, old)):",
