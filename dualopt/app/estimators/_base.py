@@ -129,7 +129,7 @@ class FederatedLinearModel(BaseEstimator):
         if origin.column is not None:
             X, given = without_column(X, origin.column, origin.kind)
             X = X.to_native()
-            offset, exposure = (given, None) if origin.kind == "offset" else (None, given)
+            offset, exposure = origin.pair(given)
         return X, as_offset(offset, exposure, np.zeros(0), np.shape(X)[0])
 
     def _new_offset(self, X: Any, offset: Any, exposure: Any) -> tuple[Any, Any]:
@@ -144,7 +144,7 @@ class FederatedLinearModel(BaseEstimator):
             else:
                 X = rest.to_native()
                 if given is None:
-                    offset, exposure = (column, None) if origin.kind == "offset" else (None, column)
+                    offset, exposure = origin.pair(column)
         if origin is not None and offset is None and exposure is None:
             raise ValueError(f"{origin.kind} must be given for predictions, too, as it was for fit.")
         if offset is None and exposure is None:

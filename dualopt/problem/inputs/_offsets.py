@@ -35,6 +35,10 @@ class OffsetOrigin:
         kind, given = ("offset", offset) if exposure is None else ("exposure", exposure)
         return None if given is None else cls(kind, given if isinstance(given, str) else None)
 
+    def pair(self, values: Any) -> tuple[Any, Any]:
+        """Return values of this kind as offset and exposure, one of which is None."""
+        return (values, None) if self.kind == "offset" else (None, values)
+
 
 def as_offset(offset: Any, exposure: Any, like: Array, rows: int) -> Array | None:
     r"""Return the numbers :math:`o_i` of the rows, in the library, the type and on the device of the features.

@@ -127,9 +127,7 @@ class Schema:
             return 0.0
         frame = as_frame(X, what)
         if frame is not None and is_table(frame) and self.offset.column in column_names(frame):
-            column = frame[self.offset.column]
-            offset, exposure = (column, None) if self.offset.kind == "offset" else (None, column)
-            return as_offset(offset, exposure, like, rows)
+            return as_offset(*self.offset.pair(frame[self.offset.column]), like, rows)
         raise ValueError(self.without_offsets(what))
 
     def without_offsets(self, what: str) -> str:
