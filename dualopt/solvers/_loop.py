@@ -37,6 +37,8 @@ PATIENCE = 30
 PATIENCE_WITH_NOISE = 6
 NOISE = 16.0
 """Units in the last place to which gradients are taken to be right, as by ``Objective.rounding``."""
+TERMS = 32.0
+"""Those to which gaps are that are sums over rows, of the terms of the value: the certificate adds as much."""
 
 
 class LocalSolution(NamedTuple):
@@ -155,7 +157,8 @@ def drive(
     rows of the others would launch more kernels than it saves, and it is marked as ``stalled`` for ``step``. Rules are
     tested on the host everywhere: to transfer two numbers per client takes less time than to launch the comparisons.
 
-    A client is stalled when its solver says so; when at the start its gradient is no larger than the rounding of the
+    A client is stalled when its solver says so; when its gap is no larger than the rounding of the sum over rows that it
+    is, where the solver gives sizes; when at the start its gradient is no larger than the rounding of the
     gradient of ``f_j``, as in rounds after convergence; or after ``PATIENCE`` steps in a row that changed its value by
     rounding only and reached no smaller norm, ``PATIENCE_WITH_NOISE`` with such a gradient. A fixed number of steps is
     carried out whatever happens; on another device than the host's it is not interrupted to look for stalls.
@@ -177,8 +180,10 @@ def drive(
         else:
             done = to_numpy(stop.finished(_progress(problem, steps, round, value, previous, mu, now, first_norm)))
             stalled = to_numpy(state.stalled)
+            for size in sizes:
+                stalled = stalled | (now * now <= 2.0 * mu * TERMS * epsilon(now) * size)
             if steps == 0:
-                stalled = now < NOISE * epsilon(now) * xp.sqrt(squares)
+                stalled = stalled | (now < NOISE * epsilon(now) * xp.sqrt(squares))
             elif (level := xp.abs(previous - value) <= 4.0 * epsilon(now) * xp.abs([value, *sizes][-1])).any():
                 (squares,) = to_host(_squares(problem, state))
                 noisy = now < NOISE * epsilon(now) * xp.sqrt(squares)

