@@ -156,7 +156,6 @@ def test_the_words_below_narrow_panels_do_not_touch(settings):
     percents = afedpd_drift.PERCENTS[False]
     traces = {name_of(k, p, name): made_up(1e-3) for k in KINDS for p in percents for name in afedpd_drift.LEGEND}
     figure = afedpd_drift.draw(traces, replace(settings, quick=False))
-    figure.unnamed.clear()  # the layout is enough
     figure.draw_without_rendering()
     boxes = [axes.xaxis.label.get_window_extent() for axes in figure.axes[-len(percents) :]]
     assert not any(one.overlaps(other) for one, other in pairwise(boxes))

@@ -98,8 +98,6 @@ def test_every_figure_leaves_its_files(name, shared, three_classes, monkeypatch,
     monkeypatch.setitem(zero_chain.ENTRIES, True, 4)
     monkeypatch.setattr(_drift, "CLIENTS", 10)
     monkeypatch.setattr(scales, "ACTIVE", (5,))
-    monkeypatch.setitem(scales.SPREADS, True, (1.0, 4.0))
-    monkeypatch.setitem(scales.MOST, True, 400)
     for module in (_contestants, which_method):
         monkeypatch.setattr(module, "contestants", lambda: FEW)
     draw_pdf_only_unless(name == "fig1c_rho", monkeypatch)
