@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 
-__all__ = ["draw_errors", "drawable", "in_range", "parameter"]
+__all__ = ["draw_errors", "drawable", "in_range", "lowest_decade", "parameter"]
 
 FLOOR = 1e-14  # below it, errors are rounding
 MOST, TOP = 1e-2, 1e1  # the lower end is where the curves end, but at most this
@@ -48,11 +49,15 @@ def draw_errors(traces: Mapping[str, Trace], *, title: str, legend: Mapping[str,
     for label, line in zip(traces, axes.lines, strict=True):
         line.set_label(legend[label])
         line.set_linestyle("-" if in_range(traces[label]) else (0, (5, 2)))
-    heights = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
-    lowest = 10.0 ** np.floor(np.log10(np.nanmin(heights)))
-    axes.set_ylim(min(MOST, lowest), TOP)
+    axes.set_ylim(lowest_decade(axes), TOP)
     axes.margins(x=0.01)  # markers at both ends stay whole
     return figure
+
+
+def lowest_decade(axes: Axes) -> float:
+    """Return the power of ten below the lowest point of the curves, but at most ``MOST``."""
+    heights = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
+    return min(MOST, float(10.0 ** np.floor(np.log10(np.nanmin(heights)))))
 
 
 def drawable(trace: Trace) -> Trace:

@@ -46,11 +46,11 @@ CAREFUL = GradientReduction(factor=0.01)
 
 
 def methods(settings: Settings) -> dict[str, Algorithm]:
-    """Return the methods under the names that their styles belong to, all with the same weight ``RHO``."""
+    """Return the methods by their names, and FedADMM as the paper has it, all with the same weight ``RHO``."""
     stop = CAREFUL if settings.stop == GradientReduction() else settings.stop
     return {
         "fedadmm": FedADMM(rho=RHO, server_step=1.0, stop=stop),
-        "fedpd:active": FedSpeed(rho=RHO, stop=stop, radius=0.0),
+        "active-fedadmm": FedSpeed(rho=RHO, stop=stop, radius=0.0),
         "feddyn": FedDyn(alpha=RHO, stop=stop),
         "a-fedpd": AFedPD(rho=RHO, stop=stop),
         "fedavg": FedAvg(),

@@ -18,7 +18,7 @@ from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from dualopt.solvers.stopping import GradientReduction
 from figures._curves import Curve, Problem, data_problem, trace_curves
-from figures._drawing import drawable
+from figures._drawing import drawable, lowest_decade
 from figures._settings import Settings
 from figures._table2 import METHODS, Method, in_words, to_candidate
 from figures._tuned import CLIENTS, TARGET, Search, Tuned
@@ -172,7 +172,7 @@ def draw_methods(
     log : bool, default False
         Whether the horizontal axis is logarithmic; the start, which costs nothing, is then left out.
     bottom : float, default 1e-12
-        The lowest error in view.
+        The lowest error in view, or the end of the decade that holds the lowest of all, if that is higher.
     """
     shown = {name: drawable(_after_start(trace) if log else trace) for name, trace in traces.items()}
     figure = plotting.convergence(shown, x=x, y="error", title=settings.title, width=settings.width)
@@ -181,7 +181,7 @@ def draw_methods(
         line.set_label(title(name))
         if name == "dualfl":
             line.set(linewidth=2.0, zorder=3)
-    axes.set_ylim(bottom, TOP)
+    axes.set_ylim(max(bottom, lowest_decade(axes)), TOP)
     axes.set_xlabel(xlabel)
     if log:
         axes.set_xscale("log")

@@ -70,7 +70,8 @@ def draw(
     ] = None,
     data: Annotated[str, Option(help="digits, mnist, fashion-mnist, ... or the path of a file.")] = "digits",
     data_home: Annotated[Path | None, Option(help="Folder that holds your data sets.")] = None,
-    out: Annotated[Path, Option(help="Folder for the figures; traces go to its cache.")] = Path("figures-out"),
+    out: Annotated[Path, Option(help="Folder for the figures.")] = Path("figures-out"),
+    traces: Annotated[Path | None, Option(help="Folder of stored traces; OUT/cache by default.")] = None,
     quick: Annotated[bool, Option("--quick", help="30 rounds instead of 100, and fewer curves.")] = False,
     rounds: Annotated[int | None, Option(min=1, help="Communication rounds of every curve.")] = None,
     check: Annotated[
@@ -126,6 +127,7 @@ def draw(
         data=data,
         data_home=data_home,
         out=out,
+        traces=traces,
         rounds=ROUNDS[quick] if rounds is None else rounds,
         quick=quick,
         stored_only=redraw,

@@ -46,7 +46,9 @@ class Settings:
     data_home : Path, optional
         The user's folder of data sets.
     out : Path
-        Where figures go; traces are stored in ``out/cache``.
+        Where figures go.
+    traces : Path, optional
+        Where traces are stored; ``out/cache`` when not given.
     rounds : int
         Communication rounds of every curve.
     quick : bool
@@ -86,6 +88,7 @@ class Settings:
     data: str = "digits"
     data_home: Path | None = None
     out: Path = Path("figures-out")
+    traces: Path | None = None
     rounds: int = 100
     quick: bool = False
     stored_only: bool = False
@@ -104,7 +107,7 @@ class Settings:
     @property
     def cache(self) -> Path:
         """Where results are stored."""
-        return self.out / "cache"
+        return self.out / "cache" if self.traces is None else self.traces
 
     def stored(self, what: str, description: Mapping[str, Any], compute: Callable[[], Trace]) -> Trace:
         """Return the trace that is stored for a description, else compute and store it.

@@ -16,7 +16,6 @@ from typing import Any
 
 from dualopt.app.cli.output import write_json
 from dualopt.runs._sources import sources
-from dualopt.runs.recording import versions
 from dualopt.runs.trace import Trace
 
 __all__ = ["digest", "key", "missing", "stored_number", "stored_trace"]
@@ -27,14 +26,14 @@ DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, R
 
 
 def key(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description with the versions and the code added, as JSON gives it back.
+    """Return the description with a hash of the code added, as JSON gives it back.
 
     Examples
     --------
     >>> key({"clients": (8, 16)})["clients"]
     [8, 16]
     """
-    code = {"format": FORMAT, "dualopt": versions().get("dualopt"), "sources": sources(packages=("theory", "figures"))}
+    code = {"format": FORMAT, "sources": sources(packages=("theory", "figures"))}
     return json.loads(json.dumps({**code, **description}))
 
 

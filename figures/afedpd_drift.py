@@ -18,11 +18,11 @@ TIME = "about 3 minutes"
 PERCENTS = {False: (5, 10, 20, 50, 100), True: (10, 100)}
 LEGEND = {
     "fedadmm": r"FedADMM, $\eta_s = 1$ (ends where $E$ explodes)",
-    "fedpd:active": "FedADMM as the A-FedPD paper has it",
+    "active-fedadmm": "FedADMM as the A-FedPD paper has it",
     "feddyn": "FedDyn",
     "a-fedpd": "A-FedPD",
 }
-YLABELS = {"convex": r"relative error $(E - E^*)/|E^*|$", "nonconvex": r"$|\nabla E|^2$"}
+YLABELS = {"convex": r"$(E - E^*)/|E^*|$", "nonconvex": r"$|\nabla E|^2$"}
 TOP = {"convex": 1e3, "nonconvex": 1e1}
 CLEARLY = 1.1
 LAST = 10  # rounds: their median is the level that a curve has reached
@@ -45,7 +45,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 Panel(
                     lines={name: (trace["round"], trace["error"]) for name, trace in chosen[percent].items()},
                     title=f"{percent}% of {CLIENTS} clients" if kind == KINDS[0] else "",
-                    xlabel="communication rounds" if kind == KINDS[-1] else "",
+                    xlabel="rounds" if kind == KINDS[-1] else "",
                     ylabel=f"{kind}\n{YLABELS[kind]}" if percent == percents[0] else "",
                     ylim=(0.5 * lowest, TOP[kind]),
                 )
@@ -61,7 +61,7 @@ def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     partial = [(kind, p) for kind in KINDS for p in PERCENTS[settings.quick] if p < 100]
     reached = {case: {name: level(traces[name_of(*case, name)]) for name in LEGEND} for case in partial}
     lost = sum(values["fedadmm"] == np.inf for values in reached.values())
-    worse = sum(values["fedpd:active"] > CLEARLY * values["a-fedpd"] for values in reached.values())
+    worse = sum(values["active-fedadmm"] > CLEARLY * values["a-fedpd"] for values in reached.values())
     ahead = sum(values["feddyn"] > CLEARLY * values["a-fedpd"] for values in reached.values())
     behind = sum(values["a-fedpd"] > CLEARLY * values["feddyn"] for values in reached.values())
     return (

@@ -18,14 +18,14 @@ TIME = "about 1 minute"
 PERCENT = 10
 LEGEND = {
     "fedadmm": r"FedADMM, $\eta_s = 1$",
-    "fedpd:active": "FedADMM as the A-FedPD paper has it",
+    "active-fedadmm": "FedADMM as the A-FedPD paper has it",
     "feddyn": "FedDyn",
     "a-fedpd": "A-FedPD",
     "fedavg": "FedAvg, 10 local steps",
 }
 SHORT = {
     "fedadmm": "FedADMM",
-    "fedpd:active": "FedADMM (paper)",
+    "active-fedadmm": "FedADMM (paper)",
     "feddyn": "FedDyn",
     "a-fedpd": "A-FedPD",
     "fedavg": "FedAvg",
@@ -45,7 +45,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         chosen = {name: traces[name_of(kind, PERCENT, name)] for name in LEGEND}
         lines = {name: (trace["round"][WINDOW:], smoothed(ratio(trace))) for name, trace in chosen.items()}
         ylabel = r"$p^t / d^t$" if kind == KINDS[0] else ""
-        panels.append(Panel(lines=lines, title=kind, xlabel="communication rounds $t$", ylabel=ylabel))
+        panels.append(Panel(lines=lines, title=kind, xlabel="rounds $t$", ylabel=ylabel))
     data = settings.title.partition(",")[0]
     where = f"{data}, {PERCENT}% of {CLIENTS} Dirichlet(0.3) clients, $\\rho$ = {RHO:g}"
     figure = draw_panels([panels], legend=LEGEND, title=where, width=settings.width, height=2.6)

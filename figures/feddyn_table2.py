@@ -92,7 +92,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 Panel(
                     lines={name: (trace["round"], 1.0 - trace["accuracy"]) for name, trace in own.items()},
                     title=f"{split}, {percent}% active" + ("" if own else ": not run"),
-                    xlabel="communication rounds" if line is layout[-1] else "",
+                    xlabel="rounds" if line is layout[-1] else "",
                     ylabel="test rows mistaken" if (percent, split) == line[0] else "",
                     ylim=(0.6 * pooled_error, 1.0),
                     level=1.0 - _levels(settings, percent, split)[-1],

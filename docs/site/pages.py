@@ -189,10 +189,19 @@ def mathematics(text: str) -> str:
     return re.sub(r"\$`([^`]+)`\$", r"$\1$", text)
 
 
+def pictures() -> dict[str, tuple[str, str]]:
+    """Return what stands for each picture of the pages in ``docs/``, and its caption."""
+    pattern = r"^!\[([^\]]+)\]\(([\w.]+)\)\n\n\*(.+?)\*\n(?=\n|\Z)"
+    pages = (page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
+    found = (match.groups() for text in pages for match in re.finditer(pattern, text, flags=re.MULTILINE | re.DOTALL))
+    return {picture: (words, caption) for words, picture, caption in found}
+
+
 def gallery() -> Iterator[tuple[Path, str]]:
     """Yield the page of all figures."""
     from figures._program import discover
 
+    shown = pictures()
     parts = ["# Gallery\n\nEvery figure is one command; times are those of two cores.\n"]
     for name, module in discover().items():
         doc = inspect.getdoc(module) or ""
@@ -202,11 +211,8 @@ def gallery() -> Iterator[tuple[Path, str]]:
         for picture in (ROOT / "docs" / f"{stem}.png" for stem in PICTURES.get(name, [name])):
             if not picture.exists():
                 continue
-            parts.append(f"![{title}](docs/{picture.name})\n")
-            caption = picture.with_suffix(".txt")
-            if caption.exists():
-                escaped = caption.read_text().strip().replace("*", r"\*")
-                parts.append(f"*{escaped}*\n")
+            words, caption = shown[picture.name]
+            parts.append(f"![{words}](docs/{picture.name})\n\n*{caption}*\n")
     yield GENERATED / "gallery.md", "\n".join(parts)
 
 

@@ -7,13 +7,14 @@ Theorems: ``identity_full_participation`` (with all clients the six have the sam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
 from dualopt.methods.participation import UniformSubset
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Lines, Mark, Plane, contours, way
-from figures.lessons._runs import accuracy, error_curves
+from figures.lessons._runs import Accuracy, accuracy, error_curves
 from figures.lessons._scene import Scene, Slider
 from figures.lessons._words import Answer, Table, asked, judge
 from theory._cases import Case
@@ -42,13 +43,8 @@ START = own_minimisers(CLIENTS)[1] + np.array([-3.0, 1.0])
 
 def scene(*, active: int, first: str, second: str, weight: float) -> Scene:
     """Run the methods with the same clients in every round."""
-    problem, turns = solved("valleys", valleys(CLIENTS, kappa=16.0)), UniformSubset(size=active)
-    family = {**with_weight(problem, weight, EXACT).methods}
-    family |= fedadmm_and_feddr(problem, weight, turns, EXACT).methods  # with the server step P/N
-    here, common = METHODS[: 6 - (active < CLIENTS)], {"rounds": ROUNDS, "participation": turns, "theta0": START}
-    cases = {name: Case.of(family[name], problem.objective, name=name, **common) for name in here}
-    models = {name: case.models() for name, case in cases.items()}
-    found = {name: accuracy(case) for name, case in cases.items()}
+    cases, found = run(active, weight)
+    here, models = tuple(cases), {name: case.models() for name, case in cases.items()}
     apart = {name: np.linalg.norm(models[first] - models[name], axis=1) for name in here}
     column, ink = f"distance from {first}", METHODS.index
 
@@ -89,6 +85,17 @@ def scene(*, active: int, first: str, second: str, weight: float) -> Scene:
         shown=6,
         note="" if active == CLIENTS else "FedPD has no rule for clients that are missing: it is not drawn.",
     )
+
+
+@lru_cache(maxsize=8)
+def run(active: int, weight: float) -> tuple[Mapping[str, Case], Mapping[str, Accuracy]]:
+    """Return the methods' runs, which are the same whichever two are compared, with their errors and certificates."""
+    problem, turns = solved("valleys", valleys(CLIENTS, kappa=16.0)), UniformSubset(size=active)
+    family = {**with_weight(problem, weight, EXACT).methods}
+    family |= fedadmm_and_feddr(problem, weight, turns, EXACT).methods  # with the server step P/N
+    here, common = METHODS[: 6 - (active < CLIENTS)], {"rounds": ROUNDS, "participation": turns, "theta0": START}
+    cases = {name: Case.of(family[name], problem.objective, name=name, **common) for name in here}
+    return cases, {name: accuracy(case) for name, case in cases.items()}
 
 
 def plane(models: Mapping[str, np.ndarray], case: Case, first: str, second: str) -> Plane:

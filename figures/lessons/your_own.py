@@ -289,10 +289,16 @@ def factors(sign: float, active: int, chosen: float) -> Chart:
     return Chart(curves=curves, x_label="step a", y_label="factor per round", marks=[(chosen, "yours")], y_range=range_)
 
 
+@lru_cache(maxsize=64)
+def mean_squares(case: Case) -> np.ndarray:
+    """Return the exact mean of the square after every round, over that at the start."""
+    limits = errors(case)
+    return np.array(expected_squares(case, limits.of)) / limits.squared(case.first())
+
+
 def race(case: Case, relaxation: float, active: int, factor: float | None) -> Chart:
     """Return the mean square of the run, exactly, with the promises."""
-    limits = errors(case)
-    mean = np.array(expected_squares(case, limits.of)) / limits.squared(case.first())
+    mean = mean_squares(case)
     rounds = np.arange(1, ROUNDS + 1)
 
     def curve(y: np.ndarray, label: str, **style: Any) -> Curve:

@@ -88,6 +88,21 @@ def test_links_lead_somewhere(page: str) -> None:
     assert targets or page not in ("README.md", "docs/methods.md", "docs/which_method.md", "docs/theorems.md")
 
 
+def test_every_picture_stands_on_a_page_with_words_for_it_and_a_caption() -> None:
+    """Words in its place for those who do not see it; a caption in italics below."""
+    pages = [DOCS.parent / "README.md", *DOCS.glob("*.md"), *DOCS.glob("lessons/*.md"), *DOCS.glob("site/*.md")]
+    shown = set()
+    for page in (page for page in pages if page.is_file()):
+        for words, picture, below in re.findall(
+            r"!\[([^\]]*)\]\(([^)\s]+\.png)\)\n*([^\n]*(?:\n[^\n]+)*)", page.read_text()
+        ):
+            shown.add(Path(picture).name)
+            assert len(words.split()) >= 5, (page.name, picture)
+            assert re.fullmatch(r"\*[^*\s].*[^*\s]\*", below, flags=re.DOTALL), (page.name, picture, below)
+            assert len(below.split()) >= 10, (page.name, picture)
+    assert shown == {picture.name for picture in DOCS.glob("*.png")}
+
+
 def test_the_test_command_is_the_one_of_ci() -> None:
     assert re.search(r'^python -m pip install -e "\.\[dev\]" && python -m pytest.*$', README, flags=re.MULTILINE)
 

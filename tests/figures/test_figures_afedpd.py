@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -122,7 +122,7 @@ def made_up(error: float, status: str = "max_rounds", dual: float = 1.0) -> Trac
 
 
 def made_up_drift(a_fedpd: float, feddyn: float) -> dict[str, Trace]:
-    values = {"fedadmm": made_up(1.0, "diverged"), "fedpd:active": made_up(0.5)}
+    values = {"fedadmm": made_up(1.0, "diverged"), "active-fedadmm": made_up(0.5)}
     values |= {"feddyn": made_up(feddyn), "a-fedpd": made_up(a_fedpd)}
     return {name_of(kind, p, name): t for kind in KINDS for p in (10, 100) for name, t in values.items()}
 
@@ -150,6 +150,15 @@ def test_the_pictures_show_every_curve_in_the_style_of_its_method(settings):
             np.testing.assert_array_equal(line.get_ydata(), traces[name_of(kind, percent, name)]["error"])
     (left, right) = afedpd_residuals.draw(traces, settings).axes
     assert [len(left.lines), len(right.lines)] == [5, 5]
+
+
+def test_the_words_below_narrow_panels_do_not_touch(settings):
+    percents = afedpd_drift.PERCENTS[False]
+    traces = {name_of(k, p, name): made_up(1e-3) for k in KINDS for p in percents for name in afedpd_drift.LEGEND}
+    figure = afedpd_drift.draw(traces, replace(settings, quick=False))
+    figure.draw_without_rendering()
+    boxes = [axes.xaxis.label.get_window_extent() for axes in figure.axes[-len(percents) :]]
+    assert not any(one.overlaps(other) for one, other in pairwise(boxes))
 
 
 def test_ratios_are_averaged_geometrically_and_ranked():

@@ -331,6 +331,7 @@ def test_methods_have_their_own_style_and_what_they_spent_in_every_picture(figur
     for name, line in zip(names, axes.lines, strict=True):
         np.testing.assert_array_equal(line.get_xdata(), traces[name][column][start:3])
         np.testing.assert_array_equal(line.get_ydata(), traces[name]["error"][start:3])
+    assert axes.get_ylim()[0] == pytest.approx(1e-3)  # no empty half below curves that end early
     lines = {(line.get_color(), *map(str, line._dash_pattern)) for line in axes.lines}  # pyright: ignore
     assert len(lines) == len(names)  # told apart without their markers too
 

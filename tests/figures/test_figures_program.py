@@ -31,6 +31,7 @@ from figures import (
 from figures._settings import Settings
 from tests.figures.test_figures_which_method import FEW
 from tests.programs import ended, refusal
+from tests.runs.test_plotting import kinds_of_fonts
 
 PNG, PDF = b"\x89PNG", b"%PDF"
 
@@ -75,15 +76,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("shared")
 
 
-def draw_png_only_unless(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw a figure once, which finds what cannot be drawn; one of them as PDF too, which finds a wrong format."""
+def draw_pdf_only_unless(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw a figure once, for print, which finds what cannot be drawn; one of them as PNG too."""
     genuine = Figure.savefig
 
     def savefig(self: Figure, file: Any, **options: Any) -> None:
-        if both or options["format"] == "png":
+        if both or options["format"] == "pdf":
             genuine(self, file, **{**options, "dpi": 20})
         else:
-            file.write(PDF)
+            file.write(PNG)
 
     monkeypatch.setattr(Figure, "savefig", savefig)
 
@@ -99,13 +100,15 @@ def test_every_figure_leaves_its_files(name, shared, three_classes, monkeypatch,
     monkeypatch.setattr(scales, "ACTIVE", (5,))
     for module in (_contestants, which_method):
         monkeypatch.setattr(module, "contestants", lambda: FEW)
-    draw_png_only_unless(name == "fig1c_rho", monkeypatch)
+    draw_pdf_only_unless(name == "fig1c_rho", monkeypatch)
     arguments = ("--data", three_classes, "--rounds", "3", "--out", str(shared))
     assert run_program(name, *arguments, "--quick", "--threads", "1") == 0
     said = capsys.readouterr().out
     assert f"{name}.png, {name}.pdf, {name}.csv" in said
     assert (shared / f"{name}.png").read_bytes().startswith(PNG)
-    assert (shared / f"{name}.pdf").read_bytes().startswith(PDF)
+    pdf = (shared / f"{name}.pdf").read_bytes()
+    assert pdf.startswith(PDF)
+    assert kinds_of_fonts(pdf) == {b"Type0", b"CIDFontType2"}  # journals refuse Type 3
     with (shared / f"{name}.csv").open(newline="") as file:
         assert next(csv.reader(file))[0] == "curve"
         assert len(list(file)) > 1
@@ -259,7 +262,11 @@ def test_redraw_computes_nothing(tmp_path, runs, capsys):
     said = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
     assert "'rho = 0' is not stored" in said
     assert quick(tmp_path, "fig1b_clients", "--redraw") == 0
+    traces = ("fig1b_clients", "--traces", str(tmp_path / "cache"))
+    assert quick(tmp_path / "elsewhere", *traces, "--redraw") == 0
     assert runs == []
+    assert not (tmp_path / "elsewhere" / "cache").exists()
+    assert (tmp_path / "elsewhere" / "fig1b_clients.csv").read_bytes() == (tmp_path / "fig1b_clients.csv").read_bytes()
 
 
 def test_list_names_every_figure(capsys):
