@@ -126,7 +126,8 @@ def verify(
         "options": output.options_record(method, test)
         | {"algorithm": algorithm, "rate": rate, "param": param or [], "instance": list(own), "width": width},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [spec]) | plugins.record({"instances": own}, {"instances": ()}),
+        "plug_ins": plug_ins(ProblemOptions(), [spec], participation=[test.participation])
+        | plugins.record({"instances": own}, {"instances": ()}),
         "verdict": report.verdict,
         "exponent": report.exponent,
         "instances": [_recorded(finding) for finding in report.findings],
