@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m theory.a
 @app.command()
 def search(
     names: Annotated[
-        list[str] | None, Argument(metavar="[CLAIM]...", help="What to attack, one after the other; FILE.py:NAME is a claim of yours.")
+        list[str] | None,
+        Argument(metavar="[CLAIM]...", help="What to attack, one after the other; FILE.py:NAME is a claim of yours."),
     ] = None,
     budget: Annotated[float, Option(help="Seconds for each claim.")] = 300.0,
     evaluations: Annotated[

@@ -13,7 +13,6 @@ from dualopt.spec.plugins import record
 __all__ = ["plug_ins"]
 
 
-
 def plug_ins(problem: ProblemOptions, methods: Iterable[Spec], **others: Iterable[str | Spec]) -> dict[str, Any]:
     """Return the plug-ins of a command, those in the parameters of others too: for each spelling the file and its hash.
 
