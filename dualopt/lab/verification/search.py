@@ -101,7 +101,7 @@ def search(
     --------
     >>> from dualopt import GradientDescent
     >>> from dualopt.lab.verification.claimed_rate import parse_rate
-    >>> attack, finding = search(GradientDescent(), parse_rate("(1-1/sqrt(kappa))^n"), evaluations=5)
+    >>> attack, finding = search(GradientDescent(), parse_rate("(1-1/kappa^0.2)^n"), evaluations=2)
     >>> attack.violated, finding.verdict
     (True, 'contradicted')
     """
