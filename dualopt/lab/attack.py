@@ -344,10 +344,14 @@ class _Search:
         return replace(counted, violated=violated, ratio=ratio, point=point, generator=best.generator, verdict=verdict)
 
     def _rounded(self, best: _Best) -> tuple[float, ...]:
-        """Round a violation to the fewest digits at which the logarithm of its ratio is at least half as large."""
+        """Round a violation to the fewest digits at which the logarithm of its ratio is at least half as large.
+
+        Where that is infinite, ten is as clear as can be asked for.
+        """
+        half = 0.5 * best.score if math.isfinite(best.score) else CLEAR
         for digits in range(17):
             point = tuple(round(x, digits) + 0.0 for x in best.point)  # no -0.0
-            clear = self._score(best.generator, point) > max(0.5 * best.score, LEAST)
+            clear = self._score(best.generator, point) > max(half, LEAST)
             if clear and self._is_robust(best.generator, point):
                 return point
         return best.point

@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -130,6 +130,8 @@ class Claim:
     cases : callable, optional
         ``cases(quick)`` yields pairs of a case and the verdict that is expected there, fewer and smaller ones if
         ``quick``.
+    generators : sequence of callable
+        Each makes a case of numbers, on which the claim can be attacked (:mod:`dualopt.lab.attack`).
     corrects : str, optional
         For an erratum: the name of the claim that it corrects, or the place in the paper.
 
@@ -156,6 +158,7 @@ class Claim:
     constant: Literal["explicit", "hidden"] = "explicit"
     rtol: float = 0.0
     cases: Callable[[bool], Iterable[tuple[Any, str]]] | None = None
+    generators: Sequence[Callable[..., Any]] = ()
     corrects: str | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Iterable[Inequality]:
@@ -212,8 +215,8 @@ def claim(
     statement : str
         LaTeX, with every constant.
     **options
-        The other attributes of :class:`Claim`: ``assumptions``, ``trivial``, ``constant``, ``rtol``, ``cases``
-        and ``corrects``.
+        The other attributes of :class:`Claim`: ``assumptions``, ``trivial``, ``constant``, ``rtol``, ``cases``,
+        ``generators`` and ``corrects``.
 
     Examples
     --------

@@ -157,6 +157,35 @@ def test_progress_is_not_thrown_away_unasked(program, monkeypatch):
     assert not Path("out/run.checkpoint").exists()
 
 
+STEP = """
+from dataclasses import dataclass
+from dualopt.methods.preparation import OneShotAverage
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(OneShotAverage):
+    "The one-shot average again."
+"""
+
+
+def test_a_run_is_not_resumed_with_another_preparation(program, monkeypatch):
+    """Neither one that is named otherwise nor one whose file has changed; the sentence says which."""
+    for name in ("step.py", "other.py"):
+        Path(name).write_text(STEP)
+    command = [*PARTIAL, "--start", "step.py:Mine"]
+    interrupt(monkeypatch, 3)
+    assert program(*command)[0] == 130
+    calm(monkeypatch)
+    (recorded,) = json.loads(Path("out/run.json").read_text())["plug_ins"].values()
+    assert recorded["file"] == str(Path("step.py").absolute())
+    said = refusal(program, *PARTIAL, "--start", "other.py:Mine", "--resume")
+    assert "of other options (start is 'step.py:Mine' there and 'other.py:Mine' here)" in said
+    Path("step.py").write_text(STEP.replace("again", "once more"))
+    said = refusal(program, *command, "--resume")
+    assert "holds an unfinished dualopt run of other code (step.py:Mine has changed), which would not end" in said
+    Path("step.py").write_text(STEP)
+    assert program(*command, "--resume")[0] == 0
+
+
 def test_a_damaged_session_and_one_of_another_version_are_refused(program, monkeypatch):
     """The runs of other versions are in files that this one does not read; nothing is lost unasked."""
     interrupt(monkeypatch, 3)

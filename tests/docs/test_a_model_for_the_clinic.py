@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dualopt.app.cli import main
-from tests.programs import ended
-
-PAGE = Path(__file__).parents[2] / "docs" / "site" / "guide" / "a_model_for_the_clinic.md"
-
-
-def ran(cell: str, known: dict[str, Any]) -> None:
-    """Run a cell as a notebook does: lines that begin with an exclamation mark are commands."""
-    for line in re.split(r"^(!.*)\n", cell, flags=re.MULTILINE):
-        if line.startswith("!"):
-            assert ended(main, *shlex.split(line)[1:]) == 0, line
-        else:
-            exec(line, known)
+from tests.docs.cells import cells, ran
 
 
 def test_the_cells_run_and_agree_with_statsmodels(tmp_path, monkeypatch, undrawn) -> None:
     pytest.importorskip("statsmodels")
     monkeypatch.chdir(tmp_path)
     known: dict[str, Any] = {}
-    cells = re.findall(r"^```\{code-cell\} python\n(.*?)^```$", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert len(cells) == PAGE.read_text().count("\n```{")
-    for cell in cells:
+    for cell in cells("a_model_for_the_clinic.md"):
         ran(cell, known)
     assert known["accuracy"]["balanced"] > known["accuracy"][None] + 0.05
     assert known["fitted"].client_names_ == ("Basel", "Bern", "Lyon", "Nice")

@@ -252,11 +252,13 @@ COMMANDS = [
 ]
 OPTIONS = {
     "my_method.py": "algorithm",
-    "squared_hinge.py": "loss",
+    "tube.py": "loss",
     "elastic_net.py": "regulariser",
     "halving.py": "partition",
     "coins.py": "compressor",
+    "gradient_step.py": "start",
     "anchored.py": "objective",
+    "two_clouds.py": "data",
     "descent.py": "claim",
 }
 

@@ -265,3 +265,10 @@ def test_eigenvalues_are_kept_and_directions_vary(d: int) -> None:
     np.testing.assert_array_equal(A, A.T)
     np.testing.assert_allclose(np.linalg.eigvalsh(A), np.sort(eigenvalues), atol=1e-13)
     assert d == 1 or np.abs(A[~np.eye(d, dtype=bool)]).min() > 1e-3
+
+
+def test_an_infinite_ratio_has_a_plain_witness() -> None:
+    """A bound of zero, or what diverges: the point is rounded to the fewest digits there, too."""
+    found = attack(line(lambda x: 1.0, bound=0.0), one, evaluations=50)
+    assert found.ratio == math.inf
+    assert found.point == (round(found.point[0]),)

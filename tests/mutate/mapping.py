@@ -702,6 +702,9 @@ TABLE |= {
     "dualopt/lab/verification/floor.py": Judges(
         (Selected("dualopt/lab/verification/floor.py"), Selected("tests/lab/verification/test_floor.py"))
     ),
+    "dualopt/lab/verification/search.py": Judges(
+        (Selected("dualopt/lab/verification/search.py"), Selected("tests/lab/verification/test_search.py"))
+    ),
     "dualopt/lab/verification/verdict.py": Judges(
         (Selected("dualopt/lab/verification/verdict.py"), Selected("tests/lab/verification/test_verdict.py"))
     ),

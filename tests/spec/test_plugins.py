@@ -73,6 +73,55 @@ def load(name, *, seed=0, m=60):
     y = np.repeat([-1.0, 1.0], m // 2)
     return RawData(X=rng.standard_normal((m, 2)) + y[:, None], y=y, scale="none", description="two clouds")
 """,
+    "step.py": """
+from dataclasses import dataclass
+from dualopt.methods.preparation import OneShotAverage
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(OneShotAverage):
+    "The one-shot average again."
+""",
+    "half.py": """
+from dataclasses import dataclass
+from dualopt.methods.participation import Bernoulli
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(Bernoulli):
+    "Coins again."
+""",
+    "coins.py": """
+from dataclasses import dataclass
+from dualopt.methods.compressors import NaturalCompression
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(NaturalCompression):
+    "Powers of two again."
+""",
+    "model.py": """
+from dataclasses import dataclass
+from dualopt.objectives import Objective, ObjectiveWrapper
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(ObjectiveWrapper):
+    "The clients again."
+    forwarded = frozenset()
+    objective: Objective
+    mu = property(lambda self: self.objective.mu)
+    L = property(lambda self: self.objective.L)
+    def value(self, theta):
+        return self.objective.value(theta)
+    def gradient(self, theta):
+        return self.objective.gradient(theta)
+    def value_and_gradient(self, theta):
+        return self.objective.value_and_gradient(theta)
+""",
+    "deal.py": """
+import numpy as np
+
+def mine(m, n_clients):
+    "Deal out the rows in turn."
+    return [np.arange(j, m, n_clients) for j in range(n_clients)]
+""",
 }
 FIGURE = """
 "A parabola."
@@ -156,6 +205,13 @@ def test_it_gives_the_same_numbers_as_the_method_it_copies(program):
         ["--algorithm", "feddr", "--regulariser", "ridge.py:Mine=0.01"],
         ["--data", "rows.py:two-blobs", "--data-param", "m=210"],
         ["--algorithm", "dualopt.methods.fedpd:FedPD"],
+        ["--start", "step.py:Mine"],
+        ["--coordinates", "step.py:Mine"],
+        ["--start", "one-shot: solver=solver.py:Mine"],
+        ["--algorithm", "fedavg", "--participation", "half.py:Mine=0.5"],
+        ["--algorithm", "fedsplit", "--compressor", "coins.py:Mine"],
+        ["--algorithm", "fedavg", "--model", "model.py:Mine"],
+        ["--partition", "deal.py:mine"],
     ],
 )
 def test_every_kind_has_a_spelling(program, options):
@@ -240,6 +296,38 @@ def test_entry_points_are_listed_and_run_and_a_broken_one_harms_nobody(folder, m
     assert Spec("dualfl").target("algorithm") is dualopt.methods.DualFL
     sentence = refusal(program, "run", "--algorithm", "dampd", *QUICK, "--overwrite")
     assert "did you mean damped?" in sentence
+
+
+DECLARED = {  # of every kind: the option that takes it, what goes with it, and an entry point
+    "methods": ("--algorithm", [], "my_method:Damped"),
+    "losses": ("--loss", [], "loss:Mine"),
+    "regularisers": ("--regulariser", ["--algorithm", "feddr"], "ridge:Mine"),
+    "partitions": ("--partition", [], "deal:mine"),
+    "compressors": ("--compressor", ["--algorithm", "fedsplit"], "coins:Mine"),
+    "preparation": ("--start", [], "step:Mine"),
+    "objectives": ("--model", ["--algorithm", "fedavg"], "model:Mine"),
+    "data": ("--data", [], "rows:declared-data"),
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_every_kind_is_found_where_an_installed_package_declares_it(folder, monkeypatch, program):
+    """Listed, run, and recorded with its file, by the name of its entry point alone."""
+    sources = {name.removesuffix(".py"): source for name, source in OTHERS.items()} | {"my_method": METHOD}
+    sources["rows"] = sources["rows"].replace("two-blobs", "declared-data").replace("m=60", "m=300")
+    modules = {f"installed_{name}": source for name, source in sources.items()}
+    groups = {f"dualopt.{kind}": {f"declared-{kind}": f"installed_{at}"} for kind, (*_, at) in DECLARED.items()}
+    package(folder, monkeypatch, "everything", groups, **modules)
+    listed = " ".join(program("list")[1].replace("│", " ").split())
+    for kind, (option, others, place) in DECLARED.items():
+        name = f"declared-{kind}"
+        assert re.search(rf"{name}\S* [^()]+ \(installed_{place} of package everything\)", listed), kind
+        argument = f"{name}=0.01" if kind == "regularisers" else name
+        code, _, err = program("run", option, argument, *others, *QUICK, "--out", kind)
+        assert (code, err) == (0, ""), kind
+        recorded = json.loads(Path(kind, "run.json").read_text())["plug_ins"]
+        assert list(recorded) == [name]
+        assert recorded[name]["file"] == str(folder / "site" / f"installed_{place.partition(':')[0]}.py")
 
 
 def test_two_packages_with_one_name_are_named(folder, monkeypatch, program):

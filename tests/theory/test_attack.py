@@ -202,6 +202,37 @@ def test_the_program_tells_a_witness_that_runs(capsys, tmp_path: Path) -> None:
     assert names["verdict"] == found.verdict
 
 
+OWN = """
+from dualopt.lab.claims import Inequality, claim
+
+def small(parameters):
+    return {"mu": 1.0, "L": parameters.magnitude(1.0, 4.0)}
+
+@claim(source="a guess", statement="the step 1/L halves the error", generators=[small])
+def halves(case):
+    yield Inequality(1, 1 - case["mu"] / case["L"], 0.5)
+
+@claim(source="a guess", statement="nothing to attack")
+def bare(case):
+    yield Inequality(1, 0.0, 1.0)
+"""
+
+
+def test_a_claim_of_ones_own_is_attacked_by_the_generators_that_it_names(capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("guess.py").write_text(OWN)
+    code, out, _ = called(capsys, _program.main, "guess.py:halves", "--evaluations", "60", "--expect", "violated")
+    assert code == 0
+    assert out.startswith("guess.py:halves: violated: ratio ")
+    names: dict[str, Any] = {}
+    exec(out.partition("The worst case:\n")[2], names)
+    assert names["verdict"].verdict == "violated"
+    assert 1.25 < names["verdict"].worst_ratio <= 1.5  # 1 - 1/4 is the largest there is
+    sentence = "claim 'guess.py:bare' must have generators, functions that make a case of dualopt.lab.attack.Parameters"
+    assert sentence in refusal(capsys, _program.main, "guess.py:bare")
+    assert "guess.py has no claim halved (did you mean halves?)" in refusal(capsys, _program.main, "guess.py:halved")
+
+
 @pytest.mark.parametrize(("expect", "code"), [("violated", 1), ("none", 0)])
 def test_what_is_expected_decides_the_exit_code(capsys, expect: str, code: int) -> None:
     arguments = ("fedsplit_contraction", "--evaluations", "60", "--expect", expect)

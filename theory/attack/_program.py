@@ -14,7 +14,8 @@ from dualopt.app.cli import output, program
 from dualopt.app.cli.progress import make_progress
 from dualopt.lab.attack import Attack, attack
 from dualopt.spec.discover import unknown_name
-from theory.attack._targets import Target, targets
+from dualopt.spec.plugins import is_spelled
+from theory.attack._targets import Target, own_target, targets
 from theory.attack._witness import witness
 
 __all__ = ["main"]
@@ -43,7 +44,8 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m theory.a
 @app.command()
 def search(
     names: Annotated[
-        list[str] | None, Argument(metavar="[CLAIM]...", help="What to attack, one after the other.")
+        list[str] | None,
+        Argument(metavar="[CLAIM]...", help="What to attack, one after the other; FILE.py:NAME is a claim of yours."),
     ] = None,
     budget: Annotated[float, Option(help="Seconds for each claim.")] = 300.0,
     evaluations: Annotated[
@@ -67,7 +69,9 @@ def search(
         output.show_pairs(console, "claims", {name: target.claim.source for name, target in found.items()})
         return
     for name in names:
-        if name not in found:
+        if is_spelled(name):
+            found[name] = own_target(name)
+        elif name not in found:
             raise unknown_name("claim", name, found)
     if expect is not None and expect not in ANSWERS:
         raise unknown_name("expect", expect, ANSWERS)

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import theory.attack
+from dualopt.arrays._checks import require
 from dualopt.lab.attack import Generator
 from dualopt.lab.claims import Claim
+from dualopt.spec import plugins
 from theory._claims import discover
 
-__all__ = ["Target", "targets"]
+__all__ = ["Target", "own_target", "targets"]
 
 
 class Target(NamedTuple):
@@ -26,6 +28,25 @@ class Target(NamedTuple):
 
     claim: Claim
     generators: Sequence[Generator]
+
+
+def own_target(name: str) -> Target:
+    """Return a claim of the user's with the generators that it names.
+
+    Parameters
+    ----------
+    name : str
+        ``FILE.py:NAME`` or ``package.module:NAME``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such claim, or it has no generators.
+    """
+    claim = plugins.load("claims", name, "claim")
+    sentence = f"claim {name!r} must have generators, functions that make a case of dualopt.lab.attack.Parameters"
+    require(claim.generators, sentence)
+    return Target(claim, claim.generators)
 
 
 def targets() -> dict[str, Target]:

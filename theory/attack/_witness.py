@@ -9,6 +9,7 @@ import numpy as np
 from dualopt.lab.attack import Attack, Parameters
 from dualopt.methods import parameters
 from dualopt.objectives import Quadratic
+from dualopt.spec.plugins import is_spelled
 from theory._claims import Form
 from theory.attack._targets import Target
 
@@ -36,13 +37,17 @@ def witness(name: str, target: Target, found: Attack) -> str:
     print(verdict)
     """
     case = target.generators[found.generator](Parameters(found.point))
+    place, definition = "from theory.attack import targets", f'claim, generators = targets()["{name}"]'
+    if is_spelled(name):
+        place = "from dualopt.spec.plugins import load"
+        definition = f'claim = load("claims", {name!r}, "claim")\ngenerators = claim.generators'
     lines = [f"# {line}" for line in described(case)]
     lines += [
         "from dualopt.lab.attack import Parameters",
         "from dualopt.lab.claims import check",
-        "from theory.attack import targets",
+        place,
         "",
-        f'claim, generators = targets()["{name}"]',
+        definition,
         f"verdict = check(claim, generators[{found.generator}](Parameters({list(found.point)})))",
         "print(verdict)",
     ]
@@ -52,6 +57,8 @@ def witness(name: str, target: Target, found: Attack) -> str:
 def described(case: Any) -> list[str]:
     """Say in a few lines what a case is: the method, the clients, the start."""
     case = case.case if isinstance(case, Form) else case
+    if not (hasattr(case, "objective") and hasattr(case, "algorithm")):
+        return str(case).splitlines()
     f = case.objective
     parts = {"A": f.A, "b": f.b} if isinstance(f, Quadratic) else {}
     theta0 = getattr(case, "theta0", None)

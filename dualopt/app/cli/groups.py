@@ -55,7 +55,7 @@ GROUPS = (
         "What is claimed",
         "docs/site/guide/rates.md",
         main=("rate", "claim", "participation", "rounds"),
-        more=("instance", "seeds", "confidence", "reference"),
+        more=("instance", "attack", "seeds", "confidence", "reference"),
         commands=("verify",),
     ),
     Group(

@@ -144,6 +144,15 @@ class PreparationOptions:
     start: str = "zero"
     coordinates: str = "plain"
 
+    def named(self) -> dict[str, str]:
+        """Return the preparations as they were typed, by option, in their order.
+
+        >>> PreparationOptions(start="jackknife").named()
+        {'start': 'jackknife'}
+        """
+        options = (("coordinates", self.coordinates, "plain"), ("start", self.start, "zero"))
+        return {option: text for option, text, nothing in options if text != nothing}
+
     def metric(self) -> SketchedMetric | None:
         """Return the change of coordinates, if there is one."""
         return next((step for step in self.steps() if isinstance(step, SketchedMetric)), None)
@@ -157,9 +166,9 @@ class PreparationOptions:
             If a name is unknown, or a parameter is out of range.
         """
         found = []
-        for option, text, nothing in (("coordinates", self.coordinates, "plain"), ("start", self.start, "zero")):
+        for option, text in self.named().items():
             try:
-                found += [] if text == nothing else [built(text, "preparation")]
+                found.append(built(text, "preparation"))
             except ValueError as error:
                 raise ValueError(str(error).replace("preparation", option, 1)) from None
         return [replace(step, seed=seed) if getattr(step, "seed", None) == 0 else step for step in found]

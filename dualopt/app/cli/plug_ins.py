@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dualopt.problem import data
@@ -12,29 +12,44 @@ from dualopt.spec.plugins import record
 
 __all__ = ["plug_ins"]
 
-PARTS = ("solver", "stop")
 
+def plug_ins(problem: ProblemOptions, methods: Iterable[Spec], **others: Iterable[str | Spec]) -> dict[str, Any]:
+    """Return the plug-ins of a command, those in the parameters of others too: for each spelling the file and its hash.
 
-def plug_ins(problem: ProblemOptions, methods: Iterable[Spec], *compressors: str) -> dict[str, Any]:
-    """Return the plug-ins of a command: for each spelling the file and its hash.
+    Parameters
+    ----------
+    problem : ProblemOptions
+        The options of the problem.
+    methods : iterable of Spec
+        The methods.
+    **others : iterable of str or Spec
+        What else is named, by its kind, such as ``compressor``.
 
     Examples
     --------
-    >>> plug_ins(ProblemOptions(), [Spec("dualfl")])
+    >>> plug_ins(ProblemOptions(), [Spec("dualfl")], compressor=["identity"])
     {}
     >>> own = "dualopt.methods.dualfl:DualFL"
     >>> list(plug_ins(ProblemOptions(), [Spec(own)])[own])
     ['file', 'sha256']
     """
     used: list[tuple[str, Any]] = [("loss", problem.loss), ("regulariser", problem.regulariser)]
-    used += [("compressor", text) for text in compressors]
-    used.append(("objective", problem.model))
-    for spec in methods:
-        used += [("algorithm", spec), *((kind, spec.arguments[kind]) for kind in PARTS if kind in spec.arguments)]
+    used += [("objective", problem.model), *(("algorithm", spec) for spec in methods)]
+    used += [(kind, x) for kind, several in others.items() for x in several]
     found: dict[str, list[str]] = {"data": [problem.data], "partitions": [problem.partition]}
     for kind, x in used:
-        if x is not None:
-            name = x.name if isinstance(x, Spec) else Spec.parse(x, kind).name
-            found.setdefault(KINDS[kind].plug_ins, []).append(name)
+        for of, name in _named(kind, x):
+            found.setdefault(KINDS[of].plug_ins, []).append(name)
     known = {k.plug_ins: names(kind) for kind, k in KINDS.items() if k.plug_ins in found}
     return record(found, known | {"data": data.available(), "partitions": data.partition_rules()})
+
+
+def _named(kind: str, x: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names in the spec of an object with their kinds: its own, and those of solvers and others within."""
+    if x is None or not KINDS[kind].plug_ins:
+        return
+    spec = x if isinstance(x, Spec) else Spec.parse(x, kind)
+    yield kind, spec.name
+    for name, value in spec.arguments.items():
+        if name in KINDS and isinstance(value, str | Spec):
+            yield from _named(name, value)

@@ -273,7 +273,13 @@ def prepared_runs(
             supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
         place.check(preparation)
         participation = as_participation(loop.participation)
-        own = plug_ins(options, specs.values(), loop.compressor)
+        own = plug_ins(
+            options,
+            specs.values(),
+            preparation=preparation.named().values(),
+            participation=[loop.participation],
+            compressor=[loop.compressor],
+        )
     place.peers.agree({f"contents of {name}": repr(x and x["sha256"]).encode() for name, x in own.items()})
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
         asked = [label for label, (_, best) in found.items() if best]

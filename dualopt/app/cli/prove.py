@@ -156,7 +156,9 @@ def prove(
         "command": "prove",
         "options": output.options_record(method, what) | {"algorithm": algorithm, "param": param or [], "width": width},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [spec], *([what.compressor] if ":" in what.compressor else [])),
+        "plug_ins": plug_ins(
+            ProblemOptions(), [spec], participation=[what.participation], compressor=[what.compressor]
+        ),
     }
     title = f"{algorithm}, {what.clients} clients, {what.participation}"
     title += f", {what.compressor}" if what.uploads() else ""

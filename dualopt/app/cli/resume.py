@@ -121,7 +121,7 @@ class Results:
         return (session or {}).get(name)
 
     @contextmanager
-    def opened(self, problem: Any, parts: Iterable[Any]) -> Iterator[Archive]:
+    def opened(self, problem: Any, parts: Iterable[Any], plug_ins: Mapping[str, Any]) -> Iterator[Archive]:
         """Hold the folder, which no other command can use meanwhile, and refuse results of other data.
 
         Parameters
@@ -130,6 +130,8 @@ class Results:
             The problem, built.
         parts : iterable
             Methods and others whose code counts.
+        plug_ins : dict
+            Of each plug-in the file and its hash.
         """
         with locked(self.folder, self.command, wait=False):
             self.are_complete()  # again: another command may have ended meanwhile
@@ -144,13 +146,16 @@ class Results:
             remove_leftovers(self.store)
             if session is not None and session["sources"] != code and self._holds_something():
                 if not self.keep.keep_stale:
+                    there = session.get("plug_ins", {})
+                    changed = [f"{name} has changed" for name, own in plug_ins.items() if own != there.get(name, own)]
+                    which = f" ({', '.join(changed)})" if changed else ""
                     raise ValueError(
-                        f"out {str(self.folder)!r} holds an unfinished dualopt {self.command} of other code, which "
-                        "would not end with the digits of an unbroken one: --overwrite starts over, --keep-stale "
-                        "continues it."
+                        f"out {str(self.folder)!r} holds an unfinished dualopt {self.command} of other code{which}, "
+                        "which would not end with the digits of an unbroken one: --overwrite starts over, "
+                        "--keep-stale continues it."
                     )
                 _say("part of this was computed by other code (--keep-stale).")
-            kept = Archive(results=self, data=data, code=code, session=session or {})
+            kept = Archive(results=self, data=data, code=code, session=session or {"plug_ins": dict(plug_ins)})
             try:
                 kept.save()
                 yield kept

@@ -85,7 +85,7 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool, wi
         import dualopt.app.cli.summary as page  # few ask for it
 
         page.check_summary(runs.problem)
-    with results.opened(runs.problem, runs.parts()) as archive:
+    with results.opened(runs.problem, runs.parts(), runs.plug_ins) as archive:
         (result,), ending = runs.compute(archive, {algorithm: "run"})
         trace, out = result.trace, results.folder
         trace.to_npz(out / trace_npz)  # the model first, the picture last
@@ -177,7 +177,7 @@ def compare(
 def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot: str | None, width: str) -> int:
     """Run the methods, write and show the results, and return the exit code."""
     out = place.folder
-    with place.opened(runs.problem, runs.parts()) as archive:
+    with place.opened(runs.problem, runs.parts(), runs.plug_ins) as archive:
         results, ending = runs.compute(archive, names)
         files, reasons = [], {}
         record = model_record(runs.problem, place.options, archive.data)

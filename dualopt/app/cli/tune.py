@@ -166,7 +166,12 @@ def tune(
             | {"algorithm": algorithm, "param": shared}
             | engine.record()
         )
-        if own := plug_ins(problem, [s.spec for s in chosen], *{s.compressor: None for s in chosen}):
+        if own := plug_ins(
+            problem,
+            [s.spec for s in chosen],
+            preparation=preparation.named().values(),
+            **{kind: [getattr(s, kind) for s in chosen] for kind in ("participation", "compressor")},
+        ):
             common |= {"plug_ins": own}  # a file that has changed is another search
         common["sources"] = sources([objective, *(c.algorithm for c in candidates), *steps])
         record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh, keep_stale=loop.keep_stale)

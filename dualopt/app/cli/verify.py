@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,16 +13,21 @@ from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.usage import WidthOption
+from dualopt.arrays._checks import require_at_least
 from dualopt.engine.rounds import resolve
+from dualopt.lab.attack import Attack
 from dualopt.lab.claims import Inequality, check
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
 from dualopt.lab.verification.own import load_instance
 from dualopt.lab.verification.pictures import picture
+from dualopt.lab.verification.search import ALLOWED, program, search
 from dualopt.lab.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
 from dualopt.lab.verification.verdict import verify as examine
+from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
-from dualopt.methods.participation import as_participation
+from dualopt.methods.participation import Participation, as_participation
+from dualopt.objectives import Objective
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
@@ -49,6 +54,8 @@ class ClaimOptions:
         Of the bound that must be on the wrong side of the claim to contradict it.
     reference : str
         What solves logistic regression: newton or cvxpy.
+    attack : int
+        Search for a problem that contradicts the rate besides, among so many small ones; it is kept as a file.
     out : Path
         Folder for the results.
     """
@@ -58,9 +65,11 @@ class ClaimOptions:
     rounds: int = 5000
     confidence: float = 0.95
     reference: str = "newton"
+    attack: int = 0
     out: Path = Path("out")
 
 
+COUNTEREXAMPLE = "counterexample.py"
 SEEDS = {True: 1, False: 20}  # with everybody, and with chance
 
 
@@ -94,6 +103,8 @@ def verify(
     and of E - E* where E is not strongly convex. With --claim: 0 where every verdict is the expected one, else 1.
     """
     if claim is not None:
+        if test.attack:
+            raise ValueError(f"attack must be given with a rate: dualopt attack {claim} attacks a claim.")
         if algorithm is not None or rate is not None or instance:
             raise ValueError("claim must be given without algorithm, rate and instance.")
         _check(claim, test.out)
@@ -105,20 +116,31 @@ def verify(
     template = supported(spec, participation=test.participation)
     participation = as_participation(test.participation)
     own = {name: load_instance(name) for name in instance or []}
+    require_at_least(0, attack=test.attack)
     output.prepare_folder(test.out)
     console = output.make_console()
+    settings = {
+        "participation": participation,
+        "seeds": SEEDS[test.participation == "full"] if test.seeds is None else test.seeds,
+        "rounds": test.rounds,
+        "confidence": test.confidence,
+    }
+    searched = worst = None
     with console.status("") as status:
-        report = examine(
-            lambda objective, who: resolve(template, objective, who),
-            claimed,
-            participation=participation,
-            seeds=SEEDS[test.participation == "full"] if test.seeds is None else test.seeds,
-            rounds=test.rounds,
-            confidence=test.confidence,
-            reference=test.reference,
-            own=own.values(),
-            progress=status.update,
-        )
+
+        def build(objective: Objective, who: Participation) -> Algorithm:
+            return resolve(template, objective, who)
+
+        report = examine(build, claimed, reference=test.reference, own=own.values(), progress=status.update, **settings)
+        if test.attack:
+            status.update(f"search among {test.attack} problems")
+            searched, worst = search(build, claimed, evaluations=test.attack, **settings)
+            report = replace(report, findings=(*report.findings, *([] if worst is None else [worst])))
+    files = ["verify.png", "verify.pdf", "verify.json"]
+    if searched is not None and worst is not None and worst.verdict == CONTRADICTED:
+        files.append(COUNTEREXAMPLE)
+        about = f"{algorithm} is contradicted in its rate {rate}"
+        (test.out / COUNTEREXAMPLE).write_text(program(searched, claimed, about))
     title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
     plotting.save_for_print(picture(report, title=title, width=width), test.out / "verify")
     record = {
@@ -126,13 +148,16 @@ def verify(
         "options": output.options_record(method, test)
         | {"algorithm": algorithm, "rate": rate, "param": param or [], "instance": list(own), "width": width},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [spec]) | plugins.record({"instances": own}, {"instances": ()}),
+        "plug_ins": plug_ins(ProblemOptions(), [spec], participation=[test.participation])
+        | plugins.record({"instances": own}, {"instances": ()}),
         "verdict": report.verdict,
         "exponent": report.exponent,
         "instances": [_recorded(finding) for finding in report.findings],
+        **({} if searched is None else {"attack": {"evaluations": searched.evaluations, "point": searched.point}}),
     }
     output.write_json(test.out / "verify.json", record)
-    _show(console, report, f"dualopt verify: {algorithm}, claimed rate {rate}", test.out)
+    _show(console, report, f"dualopt verify: {algorithm}, claimed rate {rate}", searched)
+    output.say(console, f"{test.out}: {', '.join(files)}")
     if EXIT_CODES[report.verdict]:
         raise Exit(EXIT_CODES[report.verdict])
 
@@ -173,7 +198,7 @@ def _check(name: str, out: Path) -> None:
         raise Exit(1)
 
 
-def _show(console: Console, report: Report, title: str, out: Path) -> None:
+def _show(console: Console, report: Report, title: str, searched: Attack | None) -> None:
     rows = [
         {
             "instance": finding.instance.name,
@@ -191,9 +216,21 @@ def _show(console: Console, report: Report, title: str, out: Path) -> None:
         lines.append(f"On the chains the rounds per digit grow like kappa^{value:.2f} [{low:.2f}, {high:.2f}].")
     against = [finding.instance.name for finding in report.findings if finding.verdict == CONTRADICTED]
     lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + _meaning(report)}")
-    lines.append(f"{out}: verify.png, verify.pdf, verify.json")
+    if searched is not None:
+        lines.append(_search_in_words(searched))
     for line in lines:
         output.say(console, line)
+
+
+def _search_in_words(searched: Attack) -> str:
+    """Say what a search has found, or how near it came."""
+    among = f"{searched.evaluations} problems that the search has looked at"
+    if searched.violated:
+        return f"The worst of {among} is the last row."
+    if not searched.ratio:
+        return f"None of {among} could tell."
+    share = searched.ratio * ALLOWED
+    return f"None of {among} contradicts the rate: the claimed decrease is at most {share:.2g} of the measured one."
 
 
 def _meaning(report: Report) -> str:

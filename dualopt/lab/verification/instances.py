@@ -27,7 +27,7 @@ from dualopt.objectives import LinearModel, Objective, Quadratic, linear_model
 from dualopt.runs.reference import cvxpy, newton
 from dualopt.spec.discover import unknown_name
 
-__all__ = ["REFERENCES", "Instance", "linear_instances", "sublinear_instances"]
+__all__ = ["CLIENTS", "REFERENCES", "Instance", "flat", "linear_instances", "sublinear_instances"]
 
 KAPPAS = (16.0, 64.0, 256.0)
 PAIRS = 2  # of clients on chains: four clients everywhere
@@ -139,7 +139,7 @@ def sublinear_instances() -> Iterator[Instance]:
     f, theta = chains.power(2000, pairs=PAIRS)
     yield Instance(name="kinked chain", objective=f, theta=theta)
     for name, spread in (("clients alike", 0.0), ("lopsided clients", 0.9)):
-        f = _flat(spread)
+        f = flat(spread)
         theta = np.append(np.ones(f.shape[0] - 1), 0.0)
         yield Instance(name=f"flat quadratics, {name}", objective=f, theta=theta, measure="energy")
 
@@ -169,11 +169,26 @@ def _logistic() -> Iterator[tuple[str, LinearModel]]:
     yield "lopsided clients", linear_model(X * scales[:, None], y, loss=Logistic(), mu=0.05, clients=lopsided)
 
 
-def _flat(spread: float, d: int = 48) -> Quadratic:
-    """Return diagonal quadratics with one eigenvalue 0; clients share the other eigenvalues evenly, or not."""
+def flat(
+    spread: float, *, pull: float = 1.0, angles: tuple[float, float] = (math.pi / 2.0, 1.0), d: int = 48
+) -> Quadratic:
+    """Return diagonal quadratics with one eigenvalue 0; clients share the other eigenvalues evenly, or not.
+
+    Parameters
+    ----------
+    spread : float
+        By what share of the mean the curvatures of clients differ, less than 1.
+    pull : float
+        Size of the linear terms, whose mean is 0.
+    angles : tuple of float
+        The difference follows a wave, which turns by so much from client to client, and from coordinate to coordinate.
+    d : int
+        Number of eigenvalues that are not 0.
+    """
     curvatures = np.append(np.geomspace(1.0, 1e-8, d), 0.0)
-    shares = 1.0 + spread * np.sin(np.arange(CLIENTS)[:, None] * math.pi / 2.0 + np.arange(d + 1.0))
+    turns = np.arange(CLIENTS)[:, None] * angles[0] + np.arange(d + 1.0) * angles[1]
+    shares = 1.0 + spread * np.sin(turns)
     diagonals = shares / shares.mean(axis=0) * curvatures
-    pulls = np.random.default_rng(0).standard_normal((CLIENTS, d + 1)) * curvatures
+    pulls = np.random.default_rng(0).standard_normal((CLIENTS, d + 1)) * curvatures * pull
     A = np.stack([np.diag(diagonal) for diagonal in diagonals])
     return Quadratic(A=A, b=diagonals * np.append(np.ones(d), 0.0) + pulls - pulls.mean(axis=0))

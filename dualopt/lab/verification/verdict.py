@@ -30,7 +30,7 @@ from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
 from dualopt.runs.divergence import diverges
 
-__all__ = ["CONTRADICTED", "HOLDS", "UNDECIDED", "Finding", "Report", "verify"]
+__all__ = ["CONTRADICTED", "HOLDS", "UNDECIDED", "Finding", "Report", "examine", "verify"]
 
 HOLDS = "holds"
 CONTRADICTED = "contradicted"
@@ -185,25 +185,26 @@ def verify(
     for instance in [*instances, *map(as_instance, own)]:
         if progress is not None:
             progress(instance.name)
-        findings.append(_examined(build, rate, instance, participation, seeds, rounds, confidence))
+        findings.append(examine(build, rate, instance, participation, range(seeds), rounds, confidence))
     return Report(rate=rate, findings=tuple(findings))
 
 
-def _examined(
+def examine(
     build: Algorithm | Build,
     rate: ClaimedRate,
     instance: Instance,
     participation: Participation,
-    seeds: int,
+    seeds: Iterable[int],
     rounds: int,
     confidence: float,
 ) -> Finding:
+    """Return what one instance says of a claim, by runs with these seeds; the arguments are those of :func:`verify`."""
     values = instance.values(participation.law(instance.objective.n_clients).fraction)
     try:
         claimed = rate.speed(values)
         algorithm = build(instance.objective, participation) if callable(build) else build
         n = _length(claimed, rounds)
-        runs = np.stack([_errors(algorithm, instance, participation, seed, n) for seed in range(seeds)])
+        runs = np.stack([_errors(algorithm, instance, participation, seed, n) for seed in seeds])
     except ValueError as error:
         return Finding(instance=instance, verdict=UNDECIDED, reason=f"not run: {error}")
     errors, rounding = runs.mean(axis=0), _rounding(instance, runs)
