@@ -119,13 +119,16 @@ def draw(
     computed, or was computed by other code.
     """
     known = discover()
-    own = {name: _plug_in(name, known) for name in names or [] if name not in known}
+    own: dict[str, ModuleType] = {}
+    for name in names or []:
+        if name not in known:
+            own |= _plug_in(name, known)
     console = make_console()
     if show_list:
-        rows = [_row(name) for name in known]
-        rows += [{"figure": n, "shows": summary(m), "takes": getattr(m, "TIME", "")} for n, m in own.items()]
-        rows += [{"figure": n, "shows": line, "takes": ""} for n, line in listed("figures", {*known, *own}).items()]
-        show_table(console, "figures", rows)
+        shown = [_row(name) for name in known]
+        shown += [{"figure": n, "shows": summary(m), "takes": getattr(m, "TIME", "")} for n, m in own.items()]
+        shown += [{"figure": n, "shows": line, "takes": ""} for n, line in listed("figures", {*known, *own}).items()]
+        show_table(console, "figures", shown)
         return
     from figures._making import Settings, make  # Matplotlib and the figures take longer to import than the list
 
