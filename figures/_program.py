@@ -1,31 +1,24 @@
-"""The program ``python -m figures``."""
+"""The program ``python -m figures``: what a user asks for, and the list of the figures. `_making` makes them."""
 
 from __future__ import annotations
 
-import importlib
+import ast
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
-from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
 import figures
-from dualopt.app.cli import output, program
+from dualopt.app.cli import program
+from dualopt.app.cli.tables import make_console, show_table
 from dualopt.app.cli.usage import OneSentence, Version, WidthOption
-from dualopt.arrays._files import remove_leftovers
-from dualopt.runs._sources import module_sources
-from dualopt.runs.plotting import styled
-from dualopt.runs.recording import check_threads
-from dualopt.spec.discover import summary
-from dualopt.spec.plugins import find, listed, load, origin
-from figures._curves import deviation, exactly
-from figures._earlier import described, require_own, write_record
-from figures._output import table, write_all, write_caption, write_table
-from figures._settings import Settings
+from dualopt.spec.discover import summary, syntax
+from dualopt.spec.plugins import find, listed, load
+from figures._sizes import MOST_GRADIENTS, PART
 
 __all__ = ["discover", "main"]
 
@@ -35,7 +28,26 @@ LARGEST_DEVIATION = 0.1
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def discover() -> dict[str, ModuleType]:
+class Figures(Mapping[str, ModuleType]):
+    """The modules of the figures by name; one is imported when it is looked up."""
+
+    def __init__(self) -> None:
+        modules = [entry for entry in pkgutil.iter_modules(figures.__path__) if not entry.ispkg]
+        self._names = sorted(entry.name for entry in modules if not entry.name.startswith("_"))
+
+    def __getitem__(self, name: str) -> ModuleType:
+        if name not in self._names:
+            raise KeyError(name)
+        return import_module(f"figures.{name}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def discover() -> Figures:
     """Return the module of every figure.
 
     Examples
@@ -43,9 +55,7 @@ def discover() -> dict[str, ModuleType]:
     >>> "fig1b_clients" in discover(), "_curves" in discover()
     (True, False)
     """
-    modules = [entry for entry in pkgutil.iter_modules(figures.__path__) if not entry.ispkg]
-    names = sorted(entry.name for entry in modules if not entry.name.startswith("_"))
-    return {name: importlib.import_module(f"figures.{name}") for name in names}
+    return Figures()
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "python -m figures") -> None:
@@ -80,10 +90,10 @@ def draw(
     threads: Annotated[int | None, Option(min=1, help="Threads of the linear algebra.")] = None,
     jobs: Annotated[int, Option(min=1, help="Processes of a search for parameters, each with one thread.")] = 1,
     rows: Annotated[int | None, Option(min=1, help="Use so many rows, drawn at random; all by default.")] = None,
-    part: Annotated[int, Option(min=1, help="In a search, the number of rows: a random part of them.")] = Settings.part,
+    part: Annotated[int, Option(min=1, help="In a search, the number of rows: a random part of them.")] = PART,
     most_gradients: Annotated[
         int, Option(min=1, help="In a search, leave out what prescribes a client more local gradients in all.")
-    ] = Settings.most_gradients,
+    ] = MOST_GRADIENTS,
     page: Annotated[
         Path | None,
         Option(help="A page for the rules of which_method, such as docs/which_method.md; tables go beside."),
@@ -109,20 +119,20 @@ def draw(
     command replaces its files, another one needs --overwrite. Traces are stored, so that only what is missing is
     computed, or was computed by other code.
     """
-    found = discover()
+    known = discover()
+    own: dict[str, ModuleType] = {}
     for name in names or []:
-        if name not in found:
-            found |= _plug_in(name, found)
-    check_threads(threads)
-    console = output.make_console()
+        if name not in known:
+            own |= _plug_in(name, known)
+    console = make_console()
     if show_list:
-        own = [
-            {"figure": name, "shows": summary(module), "takes": getattr(module, "TIME", "")}
-            for name, module in found.items()
-        ]
-        others = [{"figure": name, "shows": line, "takes": ""} for name, line in listed("figures", found).items()]
-        output.show_table(console, "figures", own + others)
+        shown = [_row(name) for name in known]
+        shown += [{"figure": n, "shows": summary(m), "takes": getattr(m, "TIME", "")} for n, m in own.items()]
+        shown += [{"figure": n, "shows": line, "takes": ""} for n, line in listed("figures", {*known, *own}).items()]
+        show_table(console, "figures", shown)
         return
+    from figures._making import Settings, make  # Matplotlib and the figures take longer to import than the list
+
     settings = Settings(
         data=data,
         data_home=data_home,
@@ -141,19 +151,17 @@ def draw(
         width=width,
         console=console,
     )
-    with threadpool_limits(limits=threads):
-        _ = settings.whole  # refuses wrong data before the folder is made
-        chosen = {Path(name).stem: found[name] for name in names or found}
-        records = {name: described(name, _own_file(module), settings) for name, module in chosen.items()}
-        if not overwrite:
-            for record in records.values():
-                require_own(out, record)
-        output.prepare_folder(out)
-        for folder in (settings.cache, *settings.cache.glob("tune-*")):
-            remove_leftovers(folder)
-        largest = [_make(name, module, settings, check, records[name]) for name, module in chosen.items()]
-    if max(largest) > LARGEST_DEVIATION:
+    chosen = {Path(name).stem: own[name] if name in own else known[name] for name in names or known}
+    if make(chosen, settings, threads=threads, check=check, overwrite=overwrite) > LARGEST_DEVIATION:
         raise Exit(1)
+
+
+def _row(name: str) -> dict[str, str]:
+    """Return what the list says of a figure, which is not imported."""
+    tree = syntax(f"figures.{name}")
+    assigned = {ast.unparse(x.targets[0]): x.value for x in tree.body if isinstance(x, ast.Assign)}
+    time = ast.literal_eval(assigned["TIME"]) if "TIME" in assigned else ""
+    return {"figure": name, "shows": summary(ast.get_docstring(tree) or ""), "takes": time}
 
 
 def _plug_in(name: str, known: Iterable[str]) -> dict[str, ModuleType]:
@@ -163,40 +171,3 @@ def _plug_in(name: str, known: Iterable[str]) -> dict[str, ModuleType]:
     if Path(name).stem in known:
         raise ValueError(f"figure {name!r} has the name of a figure of this package: rename the file.")
     return {name: load("figures", f"{name}:{Path(name).stem}", "figure")}
-
-
-def _own_file(module: ModuleType) -> str | None:
-    """Return the file of a figure that is not of this package."""
-    return None if (source := _source(module)) is None else source["file"]
-
-
-def _source(module: ModuleType) -> dict[str, str] | None:
-    return None if module.__name__.startswith("figures.") else origin(module)
-
-
-def _make(name: str, module: ModuleType, settings: Settings, check: bool, record: Mapping[str, Any]) -> float:
-    """Compute, draw and write one figure; return the largest deviation from exact local solves (0 unchecked)."""
-    source = _source(module)
-    settings = replace(settings, plug_in=None if source is None else module_sources(module))
-    traces = module.compute(settings)
-    deviations: dict[str, float] = {}
-    if check:
-        exact = module.compute(exactly(settings))
-        deviations = {
-            label: deviation(traces[label], exact[label]) for label in traces if "error" in traces[label].columns
-        }
-    with styled():
-        figure = module.draw(traces, settings)
-    files = [write_record(settings.out, record), *write_all(settings.out, name, figure, traces)]
-    if hasattr(module, "tabulate"):
-        rows = module.tabulate(traces)
-        files.append(write_table(settings.out, name, rows))
-    else:
-        rows = table(traces, deviations)
-    output.show_table(settings.console, f"{name}: {summary(module)}", rows)
-    if hasattr(module, "caption"):
-        caption = module.caption(traces, settings)
-        files.append(write_caption(settings.out, name, caption))
-        output.say(settings.console, caption)
-    output.say(settings.console, f"{settings.out}: {', '.join(files)}")
-    return max(deviations.values(), default=0.0)

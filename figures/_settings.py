@@ -20,6 +20,7 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.problem.problem import Problem
 from dualopt.runs.trace import Trace
 from dualopt.solvers.stopping import GradientReduction, Stop
+from figures._sizes import MOST_GRADIENTS, PART
 from figures._store import stored_number, stored_trace
 
 __all__ = ["Settings"]
@@ -95,8 +96,8 @@ class Settings:
     stop: Stop = field(default_factory=GradientReduction)
     jobs: int = 1
     rows: int | None = None
-    part: int = 6000
-    most_gradients: int = 10_000
+    part: int = PART
+    most_gradients: int = MOST_GRADIENTS
     keep_stale: bool = False
     plug_in: str | None = None
     page: Path | None = None

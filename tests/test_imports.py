@@ -270,7 +270,7 @@ def loaded(code: str) -> set[str]:
             "from dualopt.app.cli import main\n"
             "with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()), suppress(SystemExit):\n"
             "    main(['run', '--data', 'digits', '--clients', '3', '--rounds', '1', '--out', out])",
-            196,
+            197,
         ),
     ],
 )
@@ -287,17 +287,37 @@ def test_a_run_loads_what_it_uses(code: str, most: int) -> None:
     assert methods - shared <= {"dualopt.methods.dualfl"}
 
 
-def test_a_run_of_digits_loads_no_library_that_it_does_not_use() -> None:
-    """Importing these took longer than the run."""
-    code = (
-        "from contextlib import redirect_stdout, suppress; import io, sys, tempfile\n"
-        "from dualopt.app.cli import main\n"
-        "with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()), suppress(SystemExit):\n"
-        "    main(['run', '--data', 'digits', '--clients', '3', '--rounds', '1', '--out', out])\n"
-        "print(*sorted({'scipy', 'sklearn', 'pandas', 'pyarrow', 'cvxpy', 'matplotlib'} & set(sys.modules)))"
-    )
+PROGRAM = """
+from contextlib import redirect_stdout, suppress; import io, sys, tempfile
+with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()), suppress(SystemExit):
+    from {module} import main
+    main([x.replace("OUT", out) for x in {words}])
+print(*sorted({{"numpy", "pydantic", "array_api_compat.numpy", "numpy.f2py", "scipy", "sklearn", "pandas", "pyarrow",
+                "cvxpy", "matplotlib", "dualopt.methods", "dualopt.problem", "figures.fig1c_rho"}} & set(sys.modules)))
+"""
+METHODS = ["dualopt.methods", "dualopt.problem", "numpy", "pydantic"]  # what options are made from, and what reads them
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "loaded"),
+    [
+        ("dualopt.app.cli", ["--help"], []),
+        ("dualopt.app.cli", ["run", "--help"], METHODS),
+        ("dualopt.app.cli", ["prove", "--help"], METHODS),
+        ("dualopt.app.cli", ["verify", "--help"], METHODS),
+        (
+            "dualopt.app.cli",
+            ["run", "--data", "digits", "--clients", "3", "--rounds", "1", "--out", "OUT"],
+            [*METHODS, "matplotlib"],  # which draws the run
+        ),
+        ("figures._program", ["--list"], ["numpy", "pydantic"]),
+    ],
+)
+def test_a_program_loads_no_library_that_it_does_not_use(module: str, words: list[str], loaded: list[str]) -> None:
+    """Importing these takes longer than help and lists, and longer than a run of digits."""
+    code = PROGRAM.format(module=module, words=words)
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["matplotlib"]  # which draws the run
+    assert done.stdout.split() == sorted(loaded)
 
 
 def test_the_check_sees_hidden_imports() -> None:

@@ -62,10 +62,11 @@ _namespaces: dict[type, Any] = {}
 
 
 def array_namespace(x: Array, *others: Array) -> Any:
-    """Return the Array API namespace shared by the given arrays.
+    """Return the Array API namespace shared by the given arrays; that of NumPy's is NumPy.
 
     The answer depends on the type alone and is remembered: the look-up takes longer than a product of short
-    vectors, and some solvers do one for every row of the data.
+    vectors, and some solvers do one for every row of the data. The namespace that array-api-compat has for NumPy, which
+    needs none any more, takes as long to import as NumPy.
     """
     kind = type(x)
     for other in others:
@@ -73,7 +74,8 @@ def array_namespace(x: Array, *others: Array) -> Any:
             return compat.array_namespace(x, *others)
     namespace = _namespaces.get(kind)
     if namespace is None:
-        namespace = _namespaces[kind] = compat.array_namespace(x)
+        namespace = np if issubclass(kind, np.ndarray) else compat.array_namespace(x)
+        _namespaces[kind] = namespace
     return namespace
 
 

@@ -65,7 +65,7 @@ class ClientCache:
     def _gathered(self, positions: Index) -> tuple[Array, ...]:
         """Return the rows of clients in several stacks."""
         host, stacks, rows = self._host, self._stack[positions.ids], self._row[positions.ids]
-        order = host.argsort(stacks)
+        order = host.argsort(stacks, stable=True)
         ends = [*(host.flatnonzero(host.diff(stacks[order])) + 1).tolist(), len(positions)]
         parts, start = [], 0
         for end in ends:

@@ -25,7 +25,7 @@ __all__ = ["module_sources", "sources"]
 LEFT_OUT = {
     "dualopt": ("app", "runs/plotting", "__main__.py"),
     "theory": ("_program.py", "_report.py", "__main__.py"),
-    "figures": ("_drawing.py", "_output.py", "_panels.py", "_program.py", "_store.py", "__main__.py"),
+    "figures": ("_drawing.py", "_making.py", "_output.py", "_panels.py", "_program.py", "_store.py", "__main__.py"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import inspect
@@ -9,10 +10,12 @@ import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["Discovered", "discover", "summary", "unknown_name"]
+__all__ = ["Discovered", "discover", "summary", "syntax", "unknown_name"]
 
 
 def discover(package: ModuleType) -> dict[str, type]:
@@ -108,7 +111,7 @@ def unknown_name(argument: str, name: str, known: Iterable[str]) -> ValueError:
 
 
 def summary(documented: object) -> str:
-    r"""Return the first line of a docstring in plain text.
+    r"""Return the first line of a docstring, or of what has one, in plain text.
 
     Examples
     --------
@@ -116,8 +119,28 @@ def summary(documented: object) -> str:
     >>> summary(dualopt.losses.Hinge)
     'Amount by which a margin falls short of 1, phi(z; y) = max(0, 1 - y z).'
     """
-    first = (inspect.getdoc(documented) or "").partition("\n")[0]
+    text = documented if isinstance(documented, str) else inspect.getdoc(documented)
+    first = (text or "").partition("\n")[0]
     return re.sub(r":math:`([^`]*)`", lambda match: _plain(match[1]), first).replace("`", "")
+
+
+def syntax(module: str) -> ast.Module:
+    """Return the syntax tree of a module, which is not imported; the packages that it is in are.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If there is no such module.
+
+    Examples
+    --------
+    >>> ast.get_docstring(syntax("dualopt.losses.hinge"))
+    'The hinge loss of support vector machines.'
+    """
+    found = find_spec(module)
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(f"module {module} has no source.", name=module)
+    return ast.parse(Path(found.origin).read_bytes())
 
 
 def _plain(formula: str) -> str:

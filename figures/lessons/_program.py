@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from typer import Argument, Option, Typer
 
 from dualopt.app.cli import output, program
+from dualopt.app.cli.usage import OneSentence
 from figures.lessons import _find
 from figures.lessons._export import export
 from figures.lessons._server import Server
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m figures.
     program(app, name, arguments)
 
 
-@app.command()
+@app.command(cls=OneSentence)
 def lessons(
     names: Annotated[
         list[str] | None, Argument(metavar="[NAME]...", help="Lessons; the first is opened, all when none.")

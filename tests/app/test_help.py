@@ -13,7 +13,7 @@ import pytest
 from typer import Option, Typer
 from typer.main import get_command
 
-from dualopt.app.cli import app, main
+from dualopt.app.cli import main, tree
 from dualopt.app.cli.groups import GROUPS, OTHERS, group_of
 from dualopt.app.cli.options import option_groups
 from dualopt.app.cli.programs import PassedOn
@@ -35,9 +35,7 @@ def leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 @pytest.fixture(scope="module")
 def commands() -> dict[str, Any]:
     """Return all commands by what a user types behind the name of the program."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Typer, "__call__", lambda self, **_: self)
-        found = dict(leaves(get_command(app(args=[], prog_name="dualopt"))))
+    found = dict(leaves(get_command(tree())))
     return {name: command for name, command in found.items() if not isinstance(command, PassedOn)}
 
 

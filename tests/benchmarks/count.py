@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
 
-import array_api_compat.numpy as numpy_namespace
 import numpy as np
 
 FREE = frozenset(
@@ -273,7 +272,7 @@ class Namespace:
         return call
 
 
-xp: Any = Namespace(numpy_namespace, "counted")
+xp: Any = Namespace(np, "counted")
 
 
 def counted(x: np.ndarray) -> Any:

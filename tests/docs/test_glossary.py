@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer import Typer
 from typer.main import get_command
 
 import dualopt
-from dualopt.app.cli import app
+from dualopt.app.cli import tree
 from dualopt.spec import KINDS, names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "site" / "glossary.md").read_text()
@@ -22,10 +21,9 @@ WALKED = {"algorithm": "method", "loss": "loss, ridge, penalty", "solver": "loca
 
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the program with all its commands, which is not called."""
-    monkeypatch.setattr(Typer, "__call__", lambda self, **_: self)
-    return get_command(app(args=[], prog_name="dualopt"))
+def program() -> Any:
+    """Return the program with all its commands."""
+    return get_command(tree())
 
 
 def options(command: Any) -> set[str]:

@@ -19,6 +19,7 @@ from dualopt.runs.trace import Trace
 from figures import (
     _contestants,
     _drift,
+    _making,
     _program,
     fig1b_clients,
     fig1c_rho,
@@ -186,7 +187,7 @@ class TestEarlierFigures:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(_program, "write_all", killed)
+            patch.setattr(_making, "write_all", killed)
             assert quick(tmp_path) == 130
         (tmp_path / "fig1c_rho.png").write_bytes(PNG)  # the first of its files
         assert quick(tmp_path) == 0
@@ -202,7 +203,7 @@ class TestEarlierFigures:
 
 def test_without_names_all_figures_are_drawn(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr(_program, "_make", lambda name, *others: drawn.append(name) or 0.0)
+    monkeypatch.setattr(_making, "_make", lambda name, *others: drawn.append(name) or 0.0)
     assert run_program("--out", str(tmp_path)) == 0
     assert drawn == list(_program.discover())
 

@@ -12,6 +12,7 @@ from typer import Argument, Exit, Option, Typer
 
 from dualopt.app.cli import output, program
 from dualopt.app.cli.progress import make_progress
+from dualopt.app.cli.usage import OneSentence
 from dualopt.lab.attack import Attack, attack
 from dualopt.spec.discover import unknown_name
 from dualopt.spec.plugins import is_spelled
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m theory.a
     program(app, name, arguments)
 
 
-@app.command()
+@app.command(cls=OneSentence)
 def search(
     names: Annotated[
         list[str] | None,

@@ -8,18 +8,35 @@ wrong, ``programs.py`` starts the programs of ``theory/`` and ``figures/``.
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dualopt.app.cli.reporting import exit_on_user_error, program, terminable
+from dualopt.spec.discover import syntax
 
-__all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
+if TYPE_CHECKING:
+    from typer import Typer
+
+__all__ = ["app", "exit_on_user_error", "main", "program", "terminable", "tree"]
 
 PROGRAMS = ("theory", "attack", "figures", "lessons")
-COMMANDS = ("run", "compare", "predict", "list", "tune", "verify", "prove", "recommend", "federation", *PROGRAMS)
+COMMANDS = {  # where each is: a module of this package, and the function
+    "run": ("run", "run"),
+    "compare": ("run", "compare"),
+    "predict": ("predict", "predict"),
+    "list": ("listing", "list_names"),
+    "tune": ("tune", "tune"),
+    "verify": ("verify", "verify"),
+    "prove": ("prove", "prove"),
+    "recommend": ("recommend", "recommend"),
+    **{name: ("programs", name) for name in PROGRAMS},
+    "federation": ("federation", "federation"),
+}
 SHARED = (["run"], ["compare"], ["tune"])  # commands whose clients may be on the processes of mpiexec
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -70,9 +87,44 @@ def _rank(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> 
 
 def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any:
     """Run one of the commands of ``dualopt``, and return the exit code."""
+    if args and args[0] in COMMANDS:
+        commands = tree([args[0]])
+    elif "--" in args:  # behind which a command may follow
+        commands = tree()
+    else:
+        commands = _overview()
+    return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)
+
+
+def tree(names: Iterable[str] = tuple(COMMANDS)) -> Typer:
+    """Return the program with some of its commands; what only the others need is not imported."""
+    from dualopt.app.cli.usage import GroupedHelp
+
+    commands = _program()
+    for name in names:
+        module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+        if name == "federation":
+            commands.add_typer(module.commands(), name=name)
+        else:
+            kind = module.PassedOn if name in PROGRAMS else GroupedHelp
+            commands.command(name=name, cls=kind)(getattr(module, COMMANDS[name][1]))
+    return commands
+
+
+def _overview() -> Typer:
+    """Return the program with what its commands say of themselves, none of which is imported."""
+    commands = _program()
+    for name, (module, function) in COMMANDS.items():
+        told = next(x for x in syntax(f"{__name__}.{module}").body if getattr(x, "name", "") == function)
+        commands.command(name=name, help=ast.get_docstring(cast(ast.FunctionDef, told)))(lambda: None)
+    return commands
+
+
+def _program() -> Typer:
+    """Return the program without commands."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.app.cli.usage import GroupedHelp, about
+    from dualopt.app.cli.usage import about
 
     commands = Typer(
         help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
@@ -81,36 +133,4 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
         pretty_exceptions_enable=False,  # a traceback stays Python's own
     )
     commands.callback()(about)
-    for name in [args[0]] if args and args[0] in COMMANDS else COMMANDS:
-        if name == "federation":
-            from dualopt.app.cli import federation
-
-            commands.add_typer(federation.commands(), name=name)
-        elif name in PROGRAMS:
-            from dualopt.app.cli import programs
-
-            commands.command(name=name, cls=programs.PassedOn)(getattr(programs, name))
-        else:
-            commands.command(name=name, cls=GroupedHelp)(_command(name))
-    return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)
-
-
-def _command(name: str) -> Callable[..., None]:
-    """Import a command: what the others need is not loaded for it."""
-    if name == "tune":
-        from dualopt.app.cli.tune import tune as command
-    elif name == "verify":
-        from dualopt.app.cli.verify import verify as command
-    elif name == "prove":
-        from dualopt.app.cli.prove import prove as command
-    elif name == "predict":
-        from dualopt.app.cli.predict import predict as command
-    elif name == "recommend":
-        from dualopt.app.cli.recommend import recommend as command
-    elif name == "list":
-        from dualopt.app.cli.listing import list_names as command
-    elif name == "compare":
-        from dualopt.app.cli.run import compare as command
-    else:
-        from dualopt.app.cli.run import run as command
-    return command
+    return commands

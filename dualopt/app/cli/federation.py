@@ -41,10 +41,15 @@ MISSING = 'package nvflare is missing: pip install "dualopt[federation]".'
 
 def commands() -> Typer:
     """Return the commands, to be put below ``dualopt``."""
-    found = Typer(help="A real federation: sites keep their data, a server has the model.", no_args_is_help=True)
+    found = Typer(no_args_is_help=True)
+    found.callback()(federation)
     for command in (new, check, site, run):
         found.command(name=command.__name__, cls=GroupedHelp)(command)
     return found
+
+
+def federation() -> None:
+    """Run a real federation: sites keep their data, a server has the model."""
 
 
 @option_groups

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from dualopt.app.cli.groups import GROUPS, OTHERS, Group, group_of
-from dualopt.app.cli.output import make_console
 from dualopt.app.cli.parsed import kind_of, long_name
-from dualopt.app.cli.tables import wrapped
+from dualopt.app.cli.tables import make_console, wrapped
 
 __all__ = ["show_help"]
 

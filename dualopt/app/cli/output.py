@@ -19,7 +19,7 @@ from typing import IO, Any
 from rich.console import Console
 from rich.markup import escape
 
-from dualopt.app.cli.tables import say, show_pairs, show_table
+from dualopt.app.cli.tables import make_console, say, show_pairs, show_table
 from dualopt.arrays._files import SUFFIX, remove_leftovers
 from dualopt.methods import parameters
 from dualopt.runs.trace import Trace, write_atomically
@@ -58,20 +58,11 @@ COMPARE = ("compare.json", "compare.csv", "compare.dat", "compare.png", "compare
 RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", *COMPARE)
 SUMMARY = ("summary.json", "summary.csv")
 RESULTS += ("model.json", "model.npz", "tune.csv", "tune.json", *SUMMARY)
-WIDTH = 120
 LONGEST_TITLE = 60
 LONGEST_NAME = 200  # bytes; file systems take 255, of which a suffix and a temporary name need some
 
 
 _made: list[Path] = []  # folders for results that did not exist before
-
-
-def make_console() -> Console:
-    """Return a console on the standard output, in a file or a pipe as wide as ``COLUMNS`` says, or 120 characters."""
-    if sys.stdout is not None and sys.stdout.isatty():  # it is None where it was closed (>&-)
-        return Console()
-    columns = os.environ.get("COLUMNS", "")
-    return Console(width=int(columns) if columns.isdecimal() and int(columns) else WIDTH, force_terminal=False)
 
 
 def prepare_folder(folder: Path, option: str = "out") -> None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from rich.console import Console
 from typer import Exit, Option
 
@@ -20,7 +18,7 @@ from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.proved_best import WORD, given, split
 from dualopt.app.cli.usage import WidthOption
 from dualopt.arrays._checks import require
-from dualopt.lab.proofs import ProvedBest, Rate, WorstCase, check_proof, checker, proved_best, worst_case
+from dualopt.lab.proofs import ProvedBest, Rate, check_proof, checker, proved_best, worst_case
 from dualopt.lab.proofs import prove as least_rate
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
@@ -31,7 +29,7 @@ from dualopt.runs.trace import write_atomically
 from dualopt.solvers.stopping import Gap, GradientNorm
 from dualopt.spec import Spec
 
-__all__ = ["ClassOptions", "picture", "picture_of_errors", "prove"]
+__all__ = ["ClassOptions", "prove"]
 
 PROVED, SLOW, UNKNOWN = 0, 1, 3
 """Exit codes: proved; quadratic clients do not converge, or a proof is none; no proof was found."""
@@ -188,6 +186,8 @@ def _rates(
             found[kappa] = least_rate(chosen[kappa].algorithm if best else template, **of)
     files = "prove.json"
     if what.bounded:
+        from dualopt.lab.proofs.pictures import picture  # Matplotlib takes longer to import than all else
+
         plotting.save_for_print(picture(found, title=title, width=width), what.out / "prove")
         files = "prove.png, prove.pdf, prove.json"
     record["rates"] = [
@@ -233,6 +233,8 @@ def _errors(console: Console, template: Any, what: ClassOptions, title: str, rec
     record["start"], record["measure"] = start, measure
     record["worst_cases"] = [{"rounds": n, "value": _finite(w.value), "claimed": w.claimed} for n, w in found.items()]
     output.write_json(what.out / "prove.json", record)
+    from dualopt.lab.proofs.pictures import picture_of_errors  # Matplotlib takes longer to import than all else
+
     plotting.save_for_print(picture_of_errors(found, title=title, symbol=symbol, width=width), what.out / "prove")
     rows = [
         {
@@ -293,55 +295,3 @@ def _row(kappa: float, rate: Rate) -> dict[str, str]:
         if rate.proved and rate.factor > 0
         else "none",
     }
-
-
-@plotting.styled()
-def picture(rates: dict[float, Rate], *, title: str, width: str) -> Figure:
-    """Draw the rounds that a tenth of the mean square takes against kappa: proved, promised, and on some clients."""
-    figure, ((axes,),) = plotting.panels(height=4.0, width=width)
-    plotting.titled(figure, title.replace("$", r"\$"))
-    curves: dict[str, dict[float, Any]] = {
-        "theorem": {k: r.claimed for k, r in rates.items()},
-        "proved": {k: r.factor for k, r in rates.items() if r.proved},
-        "quadratic clients": {k: r.lower_bound for k, r in rates.items()},
-    }
-    for (name, curve), marker, dash, colour in zip(
-        curves.items(), "sov", ("--", "-", ":"), plotting.COLOURS, strict=False
-    ):
-        known = {k: math.log(10.0) / -math.log(x) for k, x in curve.items() if x is not None and 0 < x < 1}
-        if known:
-            axes.plot(
-                list(known), list(known.values()), dash, marker=marker, label=name, color=colour, fillstyle="none"
-            )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xticks(list(rates), [f"{kappa:g}" for kappa in rates])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(r"$\kappa = L/\mu$")
-    axes.set_ylabel("rounds to a tenth of the mean square")
-    figure.unnamed.append([axes])
-    return figure
-
-
-@plotting.styled()
-def picture_of_errors(found: dict[int, WorstCase], *, title: str, symbol: str, width: str) -> Figure:
-    """Draw worst cases against rounds, with what a theorem allows."""
-    figure, ((axes,),) = plotting.panels(height=4.0, width=width)
-    plotting.titled(figure, title.replace("$", r"\$"))
-    curves = {
-        "theorem": {n: w.claimed for n, w in found.items() if w.claimed is not None and math.isfinite(w.claimed)},
-        "worst case": {n: w.value for n, w in found.items() if math.isfinite(w.value)},
-    }
-    for (name, curve), marker, dash, colour in zip(curves.items(), "so", ("--", "-"), plotting.COLOURS, strict=False):
-        if curve:
-            numbers = list(curve.values())
-            axes.plot(list(curve), numbers, dash, marker=marker, label=name, color=colour, fillstyle="none")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("rounds")
-    axes.set_ylabel(f"{symbol}, over the size of the start")
-    figure.unnamed.append([axes])
-    return figure

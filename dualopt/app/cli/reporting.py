@@ -41,12 +41,9 @@ def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None 
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with terminable(), exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]):
-            from dualopt.arrays.xp import silent
-
-            with silent():  # the status of a run reports overflow
-                # Without words, help is shown by the program itself.
-                code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
-                print(end="", flush=True)
+            # Without words, help is shown by the program itself.
+            code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
+            print(end="", flush=True)
     except KeyboardInterrupt:  # while modules were imported, nothing has begun
         raise SystemExit(INTERRUPTED) from None
     raise SystemExit(code if isinstance(code, int) else 0)

@@ -8,7 +8,9 @@ punctuation mark.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +20,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["is_number", "say", "show_pairs", "show_table", "wrapped"]
+__all__ = ["is_number", "make_console", "say", "show_pairs", "show_table", "wrapped"]
 
+WIDTH = 120  # where it is not that of a screen
 LONG_WORD = 24  # characters from which on a word may be broken behind its punctuation
 SHORT = 14  # characters up to which words stay in one line, unless their column has room for itself alone
 MOST_LINES = 4  # that a cell takes before its column goes on in a table below
@@ -39,6 +42,14 @@ class _Column:
         self.number = max((size for unit, size in units if is_number(unit)), default=1)
         self.least = max((size for _, size in units), default=1)
         self.wanted = max(self.least, min(self.width, SHORT) * (not self.numeric), -(-self.width // MOST_LINES))
+
+
+def make_console() -> Console:
+    """Return a console on the standard output, in a file or a pipe as wide as ``COLUMNS`` says, or 120 characters."""
+    if sys.stdout is not None and sys.stdout.isatty():  # it is None where it was closed (>&-)
+        return Console()
+    columns = os.environ.get("COLUMNS", "")
+    return Console(width=int(columns) if columns.isdecimal() and int(columns) else WIDTH, force_terminal=False)
 
 
 def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 from typer import BadParameter, Context, Exit, Option
@@ -30,6 +29,8 @@ def show_version(wanted: bool) -> None:
     >>> show_version(False)
     """
     if wanted:
+        from importlib.metadata import PackageNotFoundError, version  # few ask for it
+
         try:
             print(f"dualopt {version('dualopt')}")
         except PackageNotFoundError:  # a copy of the sources
@@ -76,6 +77,13 @@ class OneSentence(TyperCommand):
             if not isinstance(text, str) or (words := self._number(error.param)) is None:
                 raise
             raise BadParameter(f"--{long_name(error.param)} must be {words}, not {text!r}", ctx) from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; NumPy does not warn of overflow, which the status of a run reports."""
+        from dualopt.arrays.xp import silent  # needs NumPy, and help does not
+
+        with silent():
+            return super().invoke(ctx)
 
     def _number(self, option: Any) -> str | None:
         """Return what a number must be; None for anything else."""

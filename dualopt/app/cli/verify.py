@@ -20,7 +20,6 @@ from dualopt.lab.claims import Inequality, check
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
 from dualopt.lab.verification.own import load_instance
-from dualopt.lab.verification.pictures import picture
 from dualopt.lab.verification.search import ALLOWED, program, search
 from dualopt.lab.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
 from dualopt.lab.verification.verdict import verify as examine
@@ -142,6 +141,8 @@ def verify(
         about = f"{algorithm} is contradicted in its rate {rate}"
         (test.out / COUNTEREXAMPLE).write_text(program(searched, claimed, about))
     title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
+    from dualopt.lab.verification.pictures import picture  # Matplotlib takes longer to import than all else
+
     plotting.save_for_print(picture(report, title=title, width=width), test.out / "verify")
     record = {
         "command": "verify",

@@ -1,48 +1,15 @@
 """Pictures for print: every picture of the package goes through here.
 
-Methods have one name and one style everywhere (`palette`), pictures are as wide as a column or a page of a journal, in
-its sizes of letters (`page`), names stand at the ends of curves (`labels`), and `curves` draws traces.
+Methods have one name and one style everywhere (`palette`), pictures are as wide as a column or a page of a journal
+(`widths`), in its sizes of letters (`page`), names stand at the ends of curves (`labels`), and `curves` draws traces.
+Matplotlib is imported with the first of these names that needs it.
 """
 
-try:
-    import matplotlib as _  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError('dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".') from error
+from importlib.util import find_spec
 
-from dualopt.runs.plotting.curves import LABELS, convergence, curve, single_run
-from dualopt.runs.plotting.labels import name_curves
-from dualopt.runs.plotting.page import (
-    WIDTHS,
-    Picture,
-    check_width,
-    panels,
-    save,
-    save_for_print,
-    styled,
-    titled,
-    wrapped,
-)
-from dualopt.runs.plotting.palette import COLOURS, STYLES, Style, proper_name, style, styles
+import lazy_loader
 
-__all__ = [
-    "COLOURS",
-    "LABELS",
-    "STYLES",
-    "WIDTHS",
-    "Picture",
-    "Style",
-    "check_width",
-    "convergence",
-    "curve",
-    "name_curves",
-    "panels",
-    "proper_name",
-    "save",
-    "save_for_print",
-    "single_run",
-    "style",
-    "styled",
-    "styles",
-    "titled",
-    "wrapped",
-]
+if find_spec("matplotlib") is None:  # said before anything is computed that could not be drawn
+    raise ModuleNotFoundError('dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".')
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

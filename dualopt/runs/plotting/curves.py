@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from dualopt.runs.plotting.labels import name_curves
-from dualopt.runs.plotting.page import Picture, check_width, panels, styled, titled
+from dualopt.runs.plotting.page import Picture, panels, styled, titled
 from dualopt.runs.plotting.palette import Style, numbered, proper_name, styles
+from dualopt.runs.plotting.widths import check_width
 from dualopt.runs.trace import Trace
 
 __all__ = ["LABELS", "convergence", "curve", "single_run"]

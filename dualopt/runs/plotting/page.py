@@ -17,12 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dualopt.runs.plotting.labels import name_curves
+from dualopt.runs.plotting.widths import WIDTHS, check_width
 from dualopt.runs.trace import write_atomically
 
 __all__ = [
-    "WIDTHS",
     "Picture",
-    "check_width",
     "panels",
     "quiet",
     "save",
@@ -32,7 +31,6 @@ __all__ = [
     "wrapped",
 ]
 
-WIDTHS = {"column": 3.5, "page": 7.2}  # inches: 89 and 183 mm, those of Nature; IEEE's are 3.5 and 7.16
 LETTERS_PER_INCH = 17  # of a title, on average
 
 # Every letter has at least 7 points. Fonts are TrueType: many journals refuse Matplotlib's usual Type 3.
@@ -109,18 +107,6 @@ def styled() -> Iterator[None]:
     own: dict[Any, Any] = {name: value for name, value in SETTINGS.items() if now[name] == before[name]}
     with rc_context(own):
         yield
-
-
-def check_width(width: str) -> None:
-    """Refuse what is no width.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of ``WIDTHS``.
-    """
-    if width not in WIDTHS:
-        raise ValueError(f"width must be column or page, not {width!r}.")
 
 
 def panels(

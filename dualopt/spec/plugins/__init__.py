@@ -18,15 +18,17 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.spec._kinds import KINDS
 from dualopt.spec.discover import summary, unknown_name
 from dualopt.spec.plugins import files
 from dualopt.spec.plugins.requirements import FORMS, fault
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record"]
 
@@ -135,9 +137,11 @@ def load_module(name: str, what: str) -> ModuleType:
         raise ValueError(f"{what}: importing it raises {type(error).__name__}: {said}{_line(error, name)}.") from None
 
 
-def entry_points(kind: str) -> Mapping[str, list[metadata.EntryPoint]]:
+def entry_points(kind: str) -> Mapping[str, list[EntryPoint]]:
     """Return what installed packages declare, by name; nothing is imported, and several packages may share a name."""
-    found: dict[str, list[metadata.EntryPoint]] = {}
+    from importlib import metadata  # takes as long to import as all of this package that a list needs
+
+    found: dict[str, list[EntryPoint]] = {}
     for point in metadata.entry_points(group=f"dualopt.{kind}"):
         same = found.setdefault(point.name, [])
         if (point.value, _package(point)) not in [(other.value, _package(other)) for other in same]:
@@ -234,9 +238,9 @@ def _line(error: BaseException, name: str) -> str:
     return f", line {numbers[-1]} of {name}" if numbers else ""
 
 
-def _package(point: metadata.EntryPoint) -> str:
+def _package(point: EntryPoint) -> str:
     return "" if point.dist is None else point.dist.name
 
 
-def _words(point: metadata.EntryPoint) -> str:
+def _words(point: EntryPoint) -> str:
     return f"{point.value} of package {_package(point) or 'unknown'}"
