@@ -1,30 +1,37 @@
 r"""Which method to use on a problem: its facts, how alike the clients are, and the method that the rules choose.
 
-The rules are those of :mod:`dualopt.runs.rules`. How alike the clients are is measured. With the gradients
+The rules are those of :mod:`dualopt.runs.rules`. How alike the clients are is measured, in the mean and the worst. With the gradients
 :math:`g_j = \nabla f_j(\theta^0)` at the start and the average :math:`\bar\theta` of the clients' own minimisers it is
 
 .. math:: s = \frac{|\nabla E(\bar\theta)|}{|\nabla E(\theta^0)|}.
 
 For quadratics :math:`\nabla E(\bar\theta) = \frac1N\sum_j (I - \bar H H_j^{-1})\,g_j` with the mean Hessian
 :math:`\bar H`: the measure vanishes where the Hessians are the same, whatever the gradients, and if the gradients are
-the same it is how much one step of DANE with step 1 reduces the gradient. Every client sends three vectors for it, its
-minimiser and two gradients, and solves one local problem.
+the same it is how much one step of DANE with step 1 reduces the gradient. A mean does not see one odd client among
+many. The same gradients, at both points, tell of it: with :math:`v = \bar\theta - \theta^0` and the mean Hessians
+:math:`H_j` between the points the largest difference is
+
+.. math:: \delta = \max_j\frac{|H_j v - \bar H v|}{|\bar H v|}.
+
+Every client sends three vectors for both, its minimiser and two gradients, and solves one local problem.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dualopt.arrays.xp import Array, array_namespace
+from dualopt.arrays.xp import Array, array_namespace, width
 from dualopt.engine.rounds import iterate, resolve, scaled
 from dualopt.methods import Algorithm, AndersonDANE
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.regularisers import Zero
-from dualopt.runs.rules import MINIMISED, Facts, Rule, choose
+from dualopt.runs.costs import MINIMISED, Link
+from dualopt.runs.rules import Facts, Rule, choose
 from dualopt.solvers._loop import is_smooth
 from dualopt.spec import Spec
 from dualopt.spec.discover import unknown_name
@@ -40,6 +47,9 @@ class Similarity:
     ----------
     factor : float
         The gradient of ``E`` at the average of the clients' minimisers, relative to that at the start.
+    largest_difference : float
+        How much the gradient of one client changes between the two in another way than the mean, at most over the
+        clients, relative to the change of the mean.
     vectors : int
         What a client sent.
     gradients : float
@@ -47,6 +57,7 @@ class Similarity:
     """
 
     factor: float
+    largest_difference: float
     vectors: int
     gradients: float
 
@@ -57,7 +68,8 @@ def similarity(objective: Objective) -> Similarity:
     Returns
     -------
     Similarity
-        Its factor is :math:`|\nabla E(\bar\theta)|/|\nabla E(\theta^0)|`; 0 if the start is the minimiser.
+        Its factor is :math:`|\nabla E(\bar\theta)|/|\nabla E(\theta^0)|`, its largest difference
+        :math:`\max_j|H_j v - \bar H v|/|\bar H v|`; both 0 if nothing changes.
 
     Raises
     ------
@@ -77,14 +89,35 @@ def similarity(objective: Objective) -> Similarity:
     f = without_regulariser(objective)
     first = next(iterate(AndersonDANE(), f))  # whose first round averages the minimisers of the clients
     assert first.solution is not None  # everybody takes part
-    start, end = (_norm(f.mean(f.gradient(theta))) for theta in (f.initial(), first.server.theta))
+    at_start, at_end = (f.gradient(theta) for theta in (f.initial(), first.server.theta))
+    changes = at_end - at_start
+    mean = f.mean(changes)
     gradients = sum(first.solution.gradients) / f.n_clients + 2.0 * f.gradient_cost
-    return Similarity(factor=end / start if start > 0 else 0.0, vectors=3, gradients=gradients)
+    return Similarity(
+        factor=_ratio(_norm(f.mean(at_end)), _norm(f.mean(at_start))),
+        largest_difference=_ratio(max(_norm(changes[j, ...] - mean) for j in range(f.n_clients)), _norm(mean)),
+        vectors=3,
+        gradients=gradients,
+    )
 
 
 def _norm(x: Array) -> float:
     xp = array_namespace(x)
     return float(xp.sqrt(xp.sum(x * x)))
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b > 0 else 0.0
+
+
+def gradient_seconds(objective: Objective) -> float:
+    """Return the time of a client's gradient here, the mean over the clients and the least of three."""
+    theta, times = objective.initial(), []
+    for _ in range(3):
+        begun = time.perf_counter()
+        objective.gradient(theta)
+        times.append(time.perf_counter() - begun)
+    return min(times) / (objective.n_clients * objective.gradient_cost)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +158,9 @@ class Recommendation:
         if self.measured is not None:
             likeness = "alike" if facts.alike else "not alike"
             words.append(
-                f"Averaging the clients' own minimisers changes the gradient by the factor {self.measured.factor:.2g}: "
-                f"they are {likeness}."
+                f"Averaging the clients' own minimisers changes the gradient by the factor {self.measured.factor:.2g}, "
+                f"and a client's by up to {self.measured.largest_difference:.2g} of that in another way: they are "
+                f"{likeness}."
             )
         if facts.mu > 0 and math.isfinite(facts.kappa):
             words.append(f"The condition number is {facts.kappa:.3g}.")
@@ -134,7 +168,11 @@ class Recommendation:
 
 
 def recommend(
-    objective: Objective, participation: Participation | None = None, *, minimise: str = "vectors"
+    objective: Objective,
+    participation: Participation | None = None,
+    *,
+    minimise: str = "vectors",
+    link: str | Link | None = None,
 ) -> Recommendation:
     """Recommend a method for a problem.
 
@@ -147,12 +185,17 @@ def recommend(
     participation : Participation, optional
         Who takes part; everybody when not given.
     minimise : str, default "vectors"
-        What to keep small: ``"vectors"`` that clients send, or their local ``"gradients"``.
+        What to keep small: ``"vectors"`` or ``"bits"`` that clients send, their local ``"gradients"``, or
+        ``"seconds"``: those of a round's two messages, of what they carry, and of the local gradients, whose time is
+        measured here.
+    link : str or Link, optional
+        The connection of a client with the server, such as ``"10Mbit,50ms"``: what seconds depend on, and they alone.
 
     Raises
     ------
     ValueError
-        If ``minimise`` is none of them, or nothing can be suggested without more knowledge of the clients.
+        If ``minimise`` is none of them, ``link`` is wrong, missing or not needed, or nothing can be suggested without
+        more knowledge of the clients.
 
     Examples
     --------
@@ -167,21 +210,30 @@ def recommend(
     """
     if minimise not in MINIMISED:
         raise unknown_name("minimise", minimise, MINIMISED)
+    link = _link(minimise, link)
     participation = Full() if participation is None else participation
-    facts = facts_of(objective, participation, minimise)
+    facts = facts_of(objective, participation, minimise, link)
     if math.isinf(facts.mu):
         raise ValueError("objective must have a known mu for a recommendation: compare methods on networks instead.")
     measured = None
     if facts.similarity_matters:
         measured = similarity(objective)
-        facts = replace(facts, similarity=measured.factor)
+        facts = replace(facts, similarity=measured.factor, largest_difference=measured.largest_difference)
     rule = choose(facts)
     method = Spec(rule.method).build("algorithm")
     algorithm = resolve(method, scaled(method, objective, rule.scales, participation), participation)
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 
-def facts_of(objective: Objective, participation: Participation, minimise: str = "vectors") -> Facts:
+def _link(minimise: str, link: str | Link | None) -> Link | None:
+    if (link is None) == (minimise == "seconds"):
+        raise ValueError(f"link must be given for minimise seconds, and only there, such as 10Mbit,50ms; not {link!r}.")
+    return Link.parse(link) if isinstance(link, str) else link
+
+
+def facts_of(
+    objective: Objective, participation: Participation, minimise: str = "vectors", link: Link | None = None
+) -> Facts:
     """Return what is known without asking the clients for more than their constants: all but the similarity."""
     xp, N = array_namespace(objective.mu), objective.n_clients
     return Facts(
@@ -195,4 +247,7 @@ def facts_of(objective: Objective, participation: Participation, minimise: str =
         smooth=is_smooth(objective),
         regularised=objective.regulariser != Zero(),
         minimise=minimise,
+        bits=width(objective.initial()),
+        link=link,
+        gradient_seconds=None if link is None else gradient_seconds(objective),
     )

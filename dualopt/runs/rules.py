@@ -1,7 +1,7 @@
 """What decides which method to use: the facts of a problem, and one table of rules, the first of which applies.
 
-The rules are the decision tree of docs/which_method.md, which is generated from them, and were found by measuring: the
-tests hold them against every problem that the page measures.
+The last rule compares what methods may be expected to cost, :mod:`dualopt.runs.costs`. The page docs/which_method.md has
+its tables from here, and says how the rules fared on data that they were not chosen on.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["MINIMISED", "RULES", "Facts", "Rule", "choose"]
+from dualopt.runs.costs import EXPECTED, Link, Prices
 
-MINIMISED = ("vectors", "gradients")
-"""What may be expensive: what clients send, or their local gradients."""
+__all__ = ["RULES", "Facts", "Rule", "choose"]
 
 ALIKE = 0.1  # similarity up to which clients are alike
+ODD = 1.0  # largest difference of a client up to which they are
+LARGE = 1000.0  # condition number, beyond which local solves are long
 FEW = 0.25  # share of the clients from which on FedSplit is ahead of FedDyn (theory/frontier/sampled_fedsplit.py)
-SMALL = 200  # numbers of a model, below which eleven products more than a vector are expensive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,17 @@ class Facts:
     regularised : bool
         Whether there is a regulariser.
     similarity : float, optional
-        How alike the clients are (see :func:`similarity`); None if that was not measured.
+        How alike the clients are in the mean (see :func:`similarity`); None if that was not measured.
+    largest_difference : float, optional
+        How much the client differs that differs most; None if that was not measured.
     minimise : str
-        What to keep small, one of ``MINIMISED``.
+        What to keep small, one of ``costs.MINIMISED``.
+    bits : int
+        Bits of a number that is sent.
+    link : Link, optional
+        The connection of a client, where seconds are to be kept small.
+    gradient_seconds : float, optional
+        The time of a local gradient, where seconds are.
     """
 
     n_clients: int
@@ -60,7 +68,11 @@ class Facts:
     smooth: bool = True
     regularised: bool = False
     similarity: float | None = None
+    largest_difference: float | None = None
     minimise: str = "vectors"
+    bits: int = 64
+    link: Link | None = None
+    gradient_seconds: float | None = None
 
     @property
     def kappa(self) -> float:
@@ -76,12 +88,25 @@ class Facts:
     def similarity_matters(self) -> bool:
         """Whether a rule may ask how alike the clients are."""
         plain = self.mu > 0 and self.smooth and not (self.needs or self.regularised)
-        return plain and self.minimise == "vectors"
+        return plain and self.minimise != "gradients"
 
     @property
     def alike(self) -> bool:
-        """Whether the clients were measured and are alike."""
-        return self.similarity is not None and self.similarity <= ALIKE
+        """Whether the clients were measured and are alike, each of them as far as that was measured."""
+        odd = self.largest_difference is not None and self.largest_difference > ODD
+        return self.similarity is not None and self.similarity <= ALIKE and not odd
+
+    @property
+    def kind(self) -> str:
+        """The class of a smooth, strongly convex problem, a key of ``costs.EXPECTED``."""
+        return f"{'alike' if self.alike else 'not alike'}, kappa {'up to' if self.kappa <= LARGE else 'above'} {LARGE:g}"
+
+    @property
+    def prices(self) -> Prices:
+        """What to keep small, as prices."""
+        return Prices.of(
+            self.minimise, self.size, bits=self.bits, link=self.link, gradient_seconds=self.gradient_seconds
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,37 +214,16 @@ RULES: tuple[Rule, ...] = (
         runner_up="anderson-fedsplit",
         because="L-BFGS at the server takes one local gradient for each vector and has no parameter.",
     ),
-    Rule(
-        when="the clients are alike (similarity at most 0.1)",
-        applies=lambda facts: facts.alike,
-        method="anderson-dane",
-        runner_up="anderson-fedsplit",
-        because=(
-            "The average of the clients' own minimisers is nearly the solution here, and AndersonDANE begins with it; "
-            "then every step costs two vectors."
-        ),
-    ),
-    Rule(
-        when=f"the model has fewer than {SMALL} numbers",
-        applies=lambda facts: facts.size < SMALL,
-        method="giant",
-        runner_up="distributed-lbfgs",
-        because=(
-            "GIANT's Newton steps need the fewest vectors here; the eleven products that AndersonFedSplit sends beside "
-            "a vector cost more than they save."
-        ),
-    ),
-    Rule(
-        when="anything else",
-        applies=lambda facts: True,
-        method="anderson-fedsplit",
-        runner_up="distributed-lbfgs",
-        because=(
-            "AndersonFedSplit takes about 0.4 of FedSplit's vectors however different clients are, and is safe always."
-        ),
-    ),
 )
-"""The decision tree: the first rule that applies decides."""
+"""The decision tree: the first rule that applies decides, and the least expected cost where none does."""
+
+BASE = "distributed-lbfgs"
+WORDS = {
+    "vectors": "sends the fewest vectors",
+    "gradients": "takes the fewest local gradients",
+    "bits": "sends the fewest bits",
+    "seconds": "takes the least time",
+}
 
 
 def choose(facts: Facts) -> Rule:
@@ -227,8 +231,31 @@ def choose(facts: Facts) -> Rule:
 
     Examples
     --------
-    >>> facts = Facts(n_clients=8, size=650, mu=1e-2, L=6.5, least_L=5.9, similarity=1.1)
-    >>> choose(facts).method, choose(facts).runner_up
-    ('anderson-fedsplit', 'distributed-lbfgs')
+    >>> facts = Facts(n_clients=8, size=650, mu=1e-2, L=6.5, least_L=5.9, similarity=1.1, largest_difference=0.9)
+    >>> choose(facts).method
+    'anderson-fedsplit'
     """
-    return next(rule for rule in RULES if rule.applies(facts))
+    return next((rule for rule in RULES if rule.applies(facts)), None) or cheapest(facts)
+
+
+def cheapest(facts: Facts) -> Rule:
+    """Return the rule of the method that may be expected to cost the least, with the second as its runner-up.
+
+    Examples
+    --------
+    >>> facts = Facts(n_clients=8, size=650, mu=1e-2, L=6.5, least_L=5.9, similarity=1.1)
+    >>> cheapest(facts).when
+    'not alike, kappa up to 1000'
+    """
+    known = EXPECTED[facts.kind]
+    prices = {name: costs.price(name, facts.size, facts.prices) for name, costs in known.items()}
+    method, runner_up, *_ = sorted(prices, key=prices.__getitem__)
+    ratio = prices[method] / prices[BASE]
+    beside = "" if method == BASE else f", {ratio:.2g} of L-BFGS at the server"
+    return Rule(
+        when=facts.kind,
+        applies=lambda facts: True,
+        method=method,
+        runner_up=runner_up,
+        because=f"By the means over the measured problems of its class ({facts.kind}) it {WORDS[facts.minimise]}{beside}.",
+    )
