@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn import datasets
 
+from dualopt.arrays._files import write_atomically
 from dualopt.arrays.xp import to_numpy
 from dualopt.problem.data import load
 from dualopt.problem.data._files import home
 from dualopt.problem.options import ProblemOptions
-from dualopt.arrays._files import write_atomically
 from figures._cells import Case, Limits
 from figures._settings import Settings
 
 __all__ = ["CHOICE", "JUDGED", "advice_cases"]
 
-CHOICE = ("digits", "breast cancer", "five features", "a9a", "mushrooms", "MNIST")
+CHOICE = ("digits", "breast cancer", "five features", "a9a", "mushrooms", "MNIST", "news20")
 """Data sets from which a rule was ever made: they may be looked at."""
 
 JUDGED = ("wine", "iris", "diabetes", "drawn regression", "drawn classes", "phishing", "CIFAR-10")

@@ -7,12 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
-from dualopt.runs.costs import EXPECTED, SENT, Expected, Link, Prices
+from dualopt.runs.costs import EXPECTED, FAR, MINIMISED, SENT, Expected, Link, Prices
 from dualopt.runs.rules import BASE, Facts, choose
 from figures._contestants import TARGETS as OF_TABLES
-from figures._which_rows import FAR, Row, named, to_facts
+from figures._which_rows import Row, named, to_facts
 
-__all__ = ["AIMS", "TARGETS", "Aim", "Problem", "aim_rows", "best_alone", "expected", "factors", "of_tables", "problem_rows", "problems"]
+__all__ = [
+    "AIMS",
+    "TARGETS",
+    "Aim",
+    "Problem",
+    "aim_rows",
+    "best_alone",
+    "expected",
+    "factors",
+    "judged_counts",
+    "near",
+    "of_tables",
+    "problem_rows",
+    "problems",
+]
 
 TARGETS = (1e-4, 1e-6)
 GROUPS = ("choice", "judged")
@@ -106,8 +120,8 @@ def _means(inside: Sequence[Problem], method: str) -> Expected:
 def factors(measured: Sequence[Problem], aim: Aim, method: str | None = None) -> list[float]:
     """Return what the recommended method costs over the least cost, or what one and the same method does.
 
-    One for each problem and target that any method reaches; infinite where this method does not. There are no seconds of
-    problems whose local gradients were not timed.
+    One for each problem and target that any method reaches; infinite where this method does not. There are no seconds
+    of problems whose local gradients were not timed.
     """
     found = []
     for problem in measured:
@@ -137,6 +151,16 @@ def best_alone(measured: Sequence[Problem], aim: Aim) -> str:
     return max(SENT, key=merit)
 
 
+def judged_counts(measured: Sequence[Problem]) -> dict[str, tuple[int, int]]:
+    """Return in how many cases, of how many, the choice is near the best on judging data, seconds over all links."""
+    judged = [problem for problem in measured if problem.group == "judged"]
+    found = dict.fromkeys(MINIMISED, (0, 0))
+    for aim in AIMS:
+        known, of_aim = found[aim.minimise], factors(judged, aim)
+        found[aim.minimise] = (known[0] + near(of_aim), known[1] + len(of_aim))
+    return found
+
+
 def aim_rows(measured: Sequence[Problem]) -> list[dict[str, str]]:
     """Return for everything that may be kept small how often the recommended method is near the best, and one alone."""
     rows = []
@@ -160,7 +184,7 @@ def problem_rows(measured: Sequence[Problem], aim: Aim) -> list[dict[str, str]]:
         if problem.group == "judged":
             facts = problem.wanted(aim)
             row = {"problem": problem.name, "kappa": f"{facts.kappa:,.0f}", "similarity": f"{facts.similarity:.2g}"}
-            row |= {"largest difference": f"{facts.largest_difference:.2g}", "recommended": f"`{choose(facts).method}`"}
+            row |= {"step of DANE": f"{facts.dane_step:.2g}", "recommended": f"`{choose(facts).method}`"}
             for target in problem.targets:
                 costs = problem.costs(facts.prices, target)
                 row[f"best to {named(target)}"] = f"`{min(costs, key=costs.__getitem__)}`" if costs else "none"

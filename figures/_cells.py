@@ -83,7 +83,8 @@ class Case:
     def described(self) -> dict[str, Any]:
         """Return everything that defines the measurements, as it is stored with them."""
         options = {key: str(value) for key, value in asdict(self.options).items() if key != "data_home"}
-        return {"options": options, "participation": self.participation, "limits": asdict(self.limits), "accuracy": self.accuracy}
+        limits = asdict(self.limits) | {"accuracy": self.accuracy}
+        return {"options": options, "participation": self.participation, "limits": limits}
 
 
 def cases(settings: Settings) -> list[Case]:

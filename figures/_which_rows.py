@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from dualopt.runs.costs import FAR
 from dualopt.runs.rules import Facts, Rule, choose
 from dualopt.runs.trace import Trace, write_atomically
 from figures._contestants import COLUMNS, TARGETS
@@ -38,7 +39,6 @@ __all__ = [
 Row = Mapping[str, str]
 SPENT = COLUMNS[:-1]
 UNMEASURED = "not measured"
-FAR = 1.5  # times the vectors of the best: where the rules are taken to be wrong
 Chooser = Callable[[Facts], Rule]
 
 
@@ -62,7 +62,12 @@ def cell_rows(traces: Mapping[str, Trace], targets: Sequence[float] = TARGETS) -
     for label, trace in traces.items():
         problem, _, method = label.rpartition(": ")
         rows.append(
-            {"problem": problem, "group": trace.parameters["facts"]["group"], "method": method, **_spent(trace, targets)}
+            {
+                "problem": problem,
+                "group": trace.parameters["facts"]["group"],
+                "method": method,
+                **_spent(trace, targets),
+            }
         )
     return rows
 
@@ -100,7 +105,7 @@ def to_facts(row: Row) -> Facts:
     >>> to_facts({**row, "partial": "0", "smooth": "1", "regularised": "0", "similarity": "nan"}).kappa
     650.0
     """
-    similarity, largest, seconds = (_known(row, name) for name in ("similarity", "largest_difference", "gradient_seconds"))
+    similarity, step, seconds = (_known(row, name) for name in ("similarity", "dane_step", "gradient_seconds"))
     return Facts(
         n_clients=int(row["n_clients"]),
         size=int(row["size"]),
@@ -112,7 +117,7 @@ def to_facts(row: Row) -> Facts:
         smooth=row["smooth"] == "1",
         regularised=row["regularised"] == "1",
         similarity=similarity,
-        largest_difference=largest,
+        dane_step=step,
         gradient_seconds=seconds,
     )
 

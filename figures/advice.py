@@ -58,7 +58,7 @@ def _facts(case: Case) -> Trace:
     objective, _ = built(case)
     known, alike = facts_of(objective, case.parsed), similarity(objective)
     numbers = {name: float(getattr(known, name)) for name in FACTS}
-    numbers |= {"similarity": alike.factor, "largest_difference": alike.largest_difference}
+    numbers |= {"similarity": alike.factor, "dane_step": alike.dane_step}
     numbers["gradient_seconds"] = gradient_seconds(objective)
     columns = {name: [number] for name, number in numbers.items()}
     return Trace(columns=columns, status="stopped", theta=None, parameters={"end": "known"})
@@ -87,8 +87,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     for axes, aim in zip(grid.flat, (AIMS[i] for i in SHOWN), strict=True):
         alone = best_alone(known, aim)
         for label, found in (("recommended", factors(judged, aim)), (alone, factors(judged, aim, alone))):
-            at = np.concatenate([[1.0], np.sort(found), [FARTHEST]])
-            axes.step(np.minimum(at, FARTHEST), [*np.arange(len(found) + 1) / len(found), np.mean(np.isfinite(found))], label=label)
+            axes.ecdf(np.minimum(found, 2 * FARTHEST), label=label)
         axes.set_title(str(aim).replace(", ", "\n"))
         axes.set_xlim(1.0, FARTHEST)
         axes.set_xlabel("times the best")

@@ -62,8 +62,10 @@ def facts(case: Case) -> Trace:
     """Return what the rules look at, as a trace of one row: similarity NaN where the rules do not ask for it."""
     objective, _ = built(case)
     known = facts_of(objective, case.parsed)
-    alike = similarity(objective).factor if known.similarity_matters else math.nan
-    numbers: dict[str, float] = {"similarity": alike, "partial": float(known.partial)}
+    alike = similarity(objective) if known.similarity_matters else None
+    numbers: dict[str, float] = {"partial": float(known.partial)}
+    numbers["similarity"] = math.nan if alike is None else alike.factor
+    numbers["dane_step"] = math.nan if alike is None else alike.dane_step
     for name in FACTS:
         numbers[name] = float(getattr(known, name))
     columns = {name: [number] for name, number in numbers.items()}
@@ -173,7 +175,8 @@ def _rows(traces: Mapping[str, Trace], settings: Settings) -> tuple[list[Row], l
 
 def beside(page: Path, prefix: str = "") -> tuple[Path, Path]:
     """Return the files that a page is made from: of cells, and of problems."""
-    return tuple(page.with_name(f"{page.stem}_{prefix}{what}.csv") for what in ("cells", "problems"))
+    cells, problems = (page.with_name(f"{page.stem}_{prefix}{what}.csv") for what in ("cells", "problems"))
+    return cells, problems
 
 
 def _with_facts(cell: Cell, found: Mapping[str, Trace]) -> Trace:
@@ -216,7 +219,9 @@ def fill_page(page: Path) -> None:
     ``page = which_method.md`` the table ``which_method_checked.csv`` of the rules that `advice` does not measure.
     """
     checked = page.with_name(f"{page.stem}_checked.csv")
-    stored = {name: [read_rows(path) if path.exists() else [] for path in beside(page, name)] for name in ("", "advice_")}
+    stored = {
+        name: [read_rows(path) if path.exists() else [] for path in beside(page, name)] for name in ("", "advice_")
+    }
     parts = decision(*stored[""], read_rows(checked) if checked.exists() else [], *stored["advice_"])
     _write(page, fill(page.read_text(), parts))
 

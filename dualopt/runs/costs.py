@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
-__all__ = ["EXPECTED", "MINIMISED", "SENT", "Expected", "Link", "Prices", "Sent"]
+__all__ = ["EXPECTED", "FAR", "JUDGED", "MINIMISED", "SENT", "Expected", "Link", "Prices", "Sent"]
 
 MINIMISED = ("vectors", "gradients", "bits", "seconds")
 """What may be kept small: what clients send, in vectors or bits, their local gradients, or the time of it all."""
@@ -107,7 +107,8 @@ class Prices:
     def of(cls, minimise: str, size: int, *, bits: int, link: Link | None, gradient_seconds: float | None) -> Prices:
         """Return the prices of vectors, gradients, bits or seconds, for a model of ``size`` numbers of so many bits."""
         if minimise == "seconds":
-            assert link is not None and gradient_seconds is not None
+            assert link is not None
+            assert gradient_seconds is not None
             number = bits / link.bandwidth
             return cls(message=link.latency, up=number, down=number, gradient=gradient_seconds)
         if minimise == "gradients":
@@ -178,3 +179,8 @@ EXPECTED: dict[str, dict[str, Expected]] = {
     },
 }
 """Geometric means over the problems of choice, by class of problem and method."""
+
+FAR = 1.5  # times the best: what takes more is no good choice
+
+JUDGED: dict[str, tuple[int, int]] = {"vectors": (0, 0), "gradients": (0, 0), "bits": (0, 0), "seconds": (0, 0)}
+"""Cases in which the choice was within ``FAR`` of the best, and all, on data that ``EXPECTED`` is not made from."""

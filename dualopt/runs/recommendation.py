@@ -1,19 +1,20 @@
 r"""Which method to use on a problem: its facts, how alike the clients are, and the method that the rules choose.
 
-The rules are those of :mod:`dualopt.runs.rules`. How alike the clients are is measured, in the mean and the worst. With the gradients
-:math:`g_j = \nabla f_j(\theta^0)` at the start and the average :math:`\bar\theta` of the clients' own minimisers it is
+The rules are those of :mod:`dualopt.runs.rules`. How alike the clients are is measured, in the mean and the worst. With
+the gradients :math:`g_j = \nabla f_j(\theta^0)` at the start and the average :math:`\bar\theta` of the clients' own
+minimisers it is, in the mean,
 
 .. math:: s = \frac{|\nabla E(\bar\theta)|}{|\nabla E(\theta^0)|}.
 
 For quadratics :math:`\nabla E(\bar\theta) = \frac1N\sum_j (I - \bar H H_j^{-1})\,g_j` with the mean Hessian
 :math:`\bar H`: the measure vanishes where the Hessians are the same, whatever the gradients, and if the gradients are
 the same it is how much one step of DANE with step 1 reduces the gradient. A mean does not see one odd client among
-many. The same gradients, at both points, tell of it: with :math:`v = \bar\theta - \theta^0` and the mean Hessians
-:math:`H_j` between the points the largest difference is
+many. What the next step of DANE does to the gradient, from :math:`\bar\theta` to :math:`\theta^+`, tells of it:
 
-.. math:: \delta = \max_j\frac{|H_j v - \bar H v|}{|\bar H v|}.
+.. math:: q = \frac{|\nabla E(\theta^+)|}{|\nabla E(\bar\theta)|}, \qquad
+    \theta^+ = \frac1N\sum_j\arg\min_x f_j(x) + \langle\nabla E(\bar\theta) - \nabla f_j(\bar\theta), x\rangle.
 
-Every client sends three vectors for both, its minimiser and two gradients, and solves one local problem.
+Every client sends five vectors for both, two minimisers and three gradients, and solves two local problems.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from dualopt.arrays.xp import Array, array_namespace, width
 from dualopt.engine.rounds import iterate, resolve, scaled
@@ -39,6 +41,9 @@ from dualopt.spec.discover import unknown_name
 __all__ = ["Recommendation", "Similarity", "facts_of", "recommend", "similarity"]
 
 
+NOTHING = 1e-8  # of the first gradient: what is below is rounding
+
+
 @dataclass(frozen=True, kw_only=True)
 class Similarity:
     """How alike clients are, and what it cost each of them to tell.
@@ -47,9 +52,8 @@ class Similarity:
     ----------
     factor : float
         The gradient of ``E`` at the average of the clients' minimisers, relative to that at the start.
-    largest_difference : float
-        How much the gradient of one client changes between the two in another way than the mean, at most over the
-        clients, relative to the change of the mean.
+    dane_step : float
+        The gradient of ``E`` after a step of DANE from there, relative to that before; 0 if nothing was left.
     vectors : int
         What a client sent.
     gradients : float
@@ -57,7 +61,7 @@ class Similarity:
     """
 
     factor: float
-    largest_difference: float
+    dane_step: float
     vectors: int
     gradients: float
 
@@ -68,8 +72,8 @@ def similarity(objective: Objective) -> Similarity:
     Returns
     -------
     Similarity
-        Its factor is :math:`|\nabla E(\bar\theta)|/|\nabla E(\theta^0)|`, its largest difference
-        :math:`\max_j|H_j v - \bar H v|/|\bar H v|`; both 0 if nothing changes.
+        Its factor is :math:`|\nabla E(\bar\theta)|/|\nabla E(\theta^0)|`, its step of DANE
+        :math:`|\nabla E(\theta^+)|/|\nabla E(\bar\theta)|`; both 0 if the start is the minimiser.
 
     Raises
     ------
@@ -87,27 +91,21 @@ def similarity(objective: Objective) -> Similarity:
     0.684
     """
     f = without_regulariser(objective)
-    first = next(iterate(AndersonDANE(), f))  # whose first round averages the minimisers of the clients
-    assert first.solution is not None  # everybody takes part
-    at_start, at_end = (f.gradient(theta) for theta in (f.initial(), first.server.theta))
-    changes = at_end - at_start
-    mean = f.mean(changes)
-    gradients = sum(first.solution.gradients) / f.n_clients + 2.0 * f.gradient_cost
+    rounds = list(islice(iterate(AndersonDANE(), f), 3))  # the average of the minimisers, the gradients, a step of DANE
+    points = f.initial(), rounds[0].server.theta, rounds[2].server.theta
+    start, average, after = (_norm(f.mean(f.gradient(theta))) for theta in points)
+    spent = sum(float(sum(s.solution.gradients)) for s in rounds if s.solution is not None) / f.n_clients
     return Similarity(
-        factor=_ratio(_norm(f.mean(at_end)), _norm(f.mean(at_start))),
-        largest_difference=_ratio(max(_norm(changes[j, ...] - mean) for j in range(f.n_clients)), _norm(mean)),
-        vectors=3,
-        gradients=gradients,
+        factor=average / start if start > 0 else 0.0,
+        dane_step=after / average if average > NOTHING * start else 0.0,
+        vectors=5,
+        gradients=spent + 2.0 * f.gradient_cost,  # those at the average are among the rounds
     )
 
 
 def _norm(x: Array) -> float:
     xp = array_namespace(x)
     return float(xp.sqrt(xp.sum(x * x)))
-
-
-def _ratio(a: float, b: float) -> float:
-    return a / b if b > 0 else 0.0
 
 
 def gradient_seconds(objective: Objective) -> float:
@@ -159,8 +157,7 @@ class Recommendation:
             likeness = "alike" if facts.alike else "not alike"
             words.append(
                 f"Averaging the clients' own minimisers changes the gradient by the factor {self.measured.factor:.2g}, "
-                f"and a client's by up to {self.measured.largest_difference:.2g} of that in another way: they are "
-                f"{likeness}."
+                f"and a step of DANE from there by {self.measured.dane_step:.2g}: they are {likeness}."
             )
         if facts.mu > 0 and math.isfinite(facts.kappa):
             words.append(f"The condition number is {facts.kappa:.3g}.")
@@ -176,7 +173,7 @@ def recommend(
 ) -> Recommendation:
     """Recommend a method for a problem.
 
-    Where the rules ask how alike the clients are, that is measured: three vectors from every client.
+    Where the rules ask how alike the clients are, that is measured: five vectors from every client.
 
     Parameters
     ----------
@@ -218,7 +215,7 @@ def recommend(
     measured = None
     if facts.similarity_matters:
         measured = similarity(objective)
-        facts = replace(facts, similarity=measured.factor, largest_difference=measured.largest_difference)
+        facts = replace(facts, similarity=measured.factor, dane_step=measured.dane_step)
     rule = choose(facts)
     method = Spec(rule.method).build("algorithm")
     algorithm = resolve(method, scaled(method, objective, rule.scales, participation), participation)

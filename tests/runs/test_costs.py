@@ -10,7 +10,7 @@ import pytest
 from dualopt.runs.costs import EXPECTED, MINIMISED, SENT, Expected, Link, Prices
 from dualopt.runs.rules import Facts, choose
 
-PLAIN = Facts(n_clients=8, size=1000, mu=1e-2, L=6.0, least_L=5.0, similarity=0.5, largest_difference=0.9)
+PLAIN = Facts(n_clients=8, size=1000, mu=1e-2, L=6.0, least_L=5.0, similarity=0.5, dane_step=0.9)
 SLOW = Link(bandwidth=1e6, latency=0.1)
 
 
@@ -29,7 +29,9 @@ def test_links_are_read(text, bandwidth, latency):
     assert Link.parse(text).latency == pytest.approx(latency, rel=1e-15)
 
 
-@pytest.mark.parametrize("text", ["", "10Mbit", "50ms,10Mbit", "10MB,50ms", "0Mbit,1ms", "-1Mbit,1ms", "1Mbit,1ms,2", 5])
+@pytest.mark.parametrize(
+    "text", ["", "10Mbit", "50ms,10Mbit", "10MB,50ms", "0Mbit,1ms", "-1Mbit,1ms", "1Mbit,1ms,2", 5]
+)
 def test_what_is_no_link_is_refused_in_one_sentence(text):
     sentence = (
         "link must be a positive bandwidth (bit, kbit, Mbit, Gbit) and a latency (us, ms, s), such as 10Mbit,50ms; "
@@ -76,10 +78,10 @@ def test_a_short_model_pays_for_numbers_beside_it():
 
 
 def test_one_odd_client_is_seen():
-    alike = replace(PLAIN, similarity=0.04, largest_difference=0.9)
+    alike = replace(PLAIN, similarity=0.04, dane_step=0.9)
     assert alike.alike
-    assert not replace(alike, largest_difference=1.1).alike
-    assert replace(alike, largest_difference=None).alike  # as far as it is known
+    assert not replace(alike, dane_step=1.1).alike
+    assert replace(alike, dane_step=None).alike  # as far as it is known
     assert not replace(alike, similarity=0.11).alike
 
 
@@ -87,4 +89,4 @@ def test_words_name_the_class_and_what_is_kept_small():
     words = choose(PLAIN).because
     assert "not alike, kappa up to 1000" in words
     assert "the fewest vectors" in words
-    assert "the least time" in choose(replace(PLAIN, minimise="seconds", link=SLOW, gradient_seconds=1e-3)).because
+    assert "take the least time" in choose(replace(PLAIN, minimise="seconds", link=SLOW, gradient_seconds=1e-3)).because

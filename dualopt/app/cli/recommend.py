@@ -107,5 +107,5 @@ def _similarity(found: Recommendation, facts: Facts) -> str:
         return "not measured: no rule asks for it here"
     words = "alike" if facts.alike else "not alike"
     spent = f"{found.measured.vectors} vectors and {found.measured.gradients:.0f} local gradients of each client"
-    both = f"{found.measured.factor:.3g}, largest difference {found.measured.largest_difference:.3g}"
+    both = f"{found.measured.factor:.3g}, step of DANE {found.measured.dane_step:.3g}"
     return f"{both} ({words}; measured with {spent})"
