@@ -80,7 +80,7 @@ def _of_data(name: str, options: dict[str, Any], settings: Settings) -> Iterable
     shared = {"data_home": settings.data_home, "client_weights": "rows", "seed": 0, **options}
     if name in BROUGHT:
         shared["data"] = _written(settings, name, lambda: _brought(name))
-    for words, changes in _kinds(name, settings.quick):
+    for words, changes in _kinds(name, settings.quick).items():
         if words == ODD:
             changes = {**changes, "data": _one_odd_client(settings, name, shared), "data_param": []}
         yield Case(

@@ -15,8 +15,8 @@ from dualopt.runs.costs import EXPECTED, FAR, JUDGED, Link, Prices
 __all__ = ["RULES", "Facts", "Rule", "choose"]
 
 ALIKE = 0.1  # similarity up to which clients are alike
-RISES = 1.0  # what a step of DANE from the average multiplies the gradient by, up to which they are
-LARGE = 1000.0  # condition number, beyond which local solves are long
+RISES = 3.0  # what a step of DANE from the average multiplies the gradient by, up to which they are
+SMALL = 200  # numbers of a model, below which L-BFGS at the server needs few rounds
 FEW = 0.25  # share of the clients from which on FedSplit is ahead of FedDyn (theory/frontier/sampled_fedsplit.py)
 
 
@@ -99,9 +99,9 @@ class Facts:
     @property
     def kind(self) -> str:
         """The class of a smooth, strongly convex problem, a key of ``costs.EXPECTED``."""
-        return (
-            f"{'alike' if self.alike else 'not alike'}, kappa {'up to' if self.kappa <= LARGE else 'above'} {LARGE:g}"
-        )
+        if self.alike:
+            return "alike"
+        return f"not alike, fewer than {SMALL} numbers" if self.size < SMALL else f"not alike, {SMALL} numbers or more"
 
     @property
     def prices(self) -> Prices:
@@ -247,7 +247,7 @@ def cheapest(facts: Facts) -> Rule:
     --------
     >>> facts = Facts(n_clients=8, size=650, mu=1e-2, L=6.5, least_L=5.9, similarity=1.1)
     >>> cheapest(facts).when
-    'not alike, kappa up to 1000'
+    'not alike, 200 numbers or more'
     """
     known = EXPECTED[facts.kind]
     prices = {name: costs.price(name, facts.size, facts.prices) for name, costs in known.items()}
@@ -261,7 +261,7 @@ def cheapest(facts: Facts) -> Rule:
         method=method,
         runner_up=runner_up,
         because=(
-            f"For clients {facts.kind}, it may be expected to {WORDS[facts.minimise]}{beside}, by the means over "
+            f"Where clients are {facts.kind}, it may be expected to {WORDS[facts.minimise]}{beside}, by the means over "
             f"measured problems. On data that these were not made from, such a choice was within {FAR} times the best "
             f"of {len(known)} methods in {near} of {cases} cases."
         ),

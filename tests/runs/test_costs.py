@@ -56,7 +56,7 @@ def test_seconds_are_latency_bits_over_bandwidth_and_gradients():
 
 
 def test_every_class_knows_every_method_and_counts_in_l_bfgs():
-    kinds = {replace(PLAIN, similarity=s, mu=mu).kind for s in (0.01, 1.0) for mu in (1e-2, 1e-4)}
+    kinds = {replace(PLAIN, similarity=s, size=size).kind for s in (0.01, 1.0) for size in (199, 200)}
     assert set(EXPECTED) == kinds
     for methods in EXPECTED.values():
         assert set(methods) == set(SENT)
@@ -73,20 +73,22 @@ def test_what_is_expensive_decides():
 
 
 def test_a_short_model_pays_for_numbers_beside_it():
-    for facts in (replace(PLAIN, size=10, mu=1e-4), replace(PLAIN, size=10)):
-        assert choose(facts).method != "anderson-fedsplit"
+    assert choose(replace(PLAIN, size=10)).method != "anderson-fedsplit"
+    mixed = Expected(rounds=0.7, gradients=1.0)
+    prices = [mixed.price("anderson-fedsplit", size, Prices(up=1.0)) / size for size in (10, 1000)]
+    assert prices[0] > 1 > prices[1]  # vectors, over those of L-BFGS
 
 
 def test_one_odd_client_is_seen():
-    alike = replace(PLAIN, similarity=0.04, dane_step=0.9)
+    alike = replace(PLAIN, similarity=0.04, dane_step=2.9)
     assert alike.alike
-    assert not replace(alike, dane_step=1.1).alike
+    assert not replace(alike, dane_step=3.1).alike
     assert replace(alike, dane_step=None).alike  # as far as it is known
     assert not replace(alike, similarity=0.11).alike
 
 
 def test_words_name_the_class_and_what_is_kept_small():
     words = choose(PLAIN).because
-    assert "not alike, kappa up to 1000" in words
+    assert "not alike, 200 numbers or more" in words
     assert "the fewest vectors" in words
     assert "take the least time" in choose(replace(PLAIN, minimise="seconds", link=SLOW, gradient_seconds=1e-3)).because
