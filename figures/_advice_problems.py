@@ -22,10 +22,10 @@ from figures._settings import Settings
 __all__ = ["CHOICE", "JUDGED", "advice_cases"]
 
 CHOICE = ("digits", "breast cancer", "five features", "a9a", "mushrooms", "MNIST", "news20")
-"""Data sets from which a rule was ever made: they may be looked at."""
+"""Data sets from which a rule was ever made: they may be looked at. The last two are measured by which_method alone."""
 
-JUDGED = ("wine", "iris", "diabetes", "drawn regression", "drawn classes", "phishing", "CIFAR-10")
-"""All others that scikit-learn brings, the user's folder holds or are drawn: no rule may be made from them."""
+JUDGED = ("wine", "iris", "diabetes", "drawn regression", "drawn classes", "phishing")
+"""Others that scikit-learn brings, the user's folder holds or are drawn: no rule may be made from them."""
 
 ACCURACY = 1e-6
 LIMITS = Limits(vectors=150.0, gradients=800.0, seconds=20.0)
@@ -43,13 +43,10 @@ EMBEDDED: dict[str, dict[str, Any]] = {
 OF_FOLDER: dict[str, dict[str, Any]] = {
     "a9a": {"data": "a9a", "rows": ROWS, "storage": "dense"},
     "mushrooms": {"data": "mushrooms", "rows": ROWS, "storage": "dense"},
-    "MNIST": {"data": "mnist", "rows": ROWS},
     "phishing": {"data": "phishing", "rows": ROWS, "storage": "dense"},
-    "CIFAR-10": {"data": "cifar10", "rows": 200},
 }
-LARGE = "CIFAR-10"  # in two forms only
 BROUGHT = ("wine", "iris", "diabetes")  # by scikit-learn
-TABULATED = ("digits", "breast cancer", "five features", "a9a", "MNIST")  # by which_method, but for the odd client
+TABULATED = ("digits", "breast cancer", "five features", "a9a")  # by which_method, but for the odd client
 ODD = "one odd client, mu = 1e-3"
 KINDS: dict[str, dict[str, Any]] = {
     "at random": {"partition": "iid"},
@@ -96,7 +93,7 @@ def _kinds(name: str, quick: bool) -> dict[str, dict[str, Any]]:
     """Return how the rows of a data set are dealt out, with what weight of the ridge."""
     if name in TABULATED:
         return {ODD: KINDS[ODD]}
-    if name == LARGE or quick:
+    if quick:
         return {words: KINDS[words] for words in ("at random", "by label")}
     return {words: kind for words, kind in KINDS.items() if name not in REAL or (words != ODD and "alpha" not in kind)}
 

@@ -63,6 +63,11 @@ class Problem:
     rows: Mapping[str, Row]
     targets: tuple[float, ...]
 
+    @property
+    def data(self) -> str:
+        """The data set that it is made of."""
+        return self.name.partition(",")[0]
+
     def costs(self, prices: Prices, target: float) -> dict[str, float]:
         """Return what the methods cost to a target, those that arrive."""
         found = {}
@@ -117,7 +122,12 @@ def _means(inside: Sequence[Problem], method: str) -> Expected:
     return Expected(rounds=rounds, gradients=gradients)
 
 
-def factors(measured: Sequence[Problem], aim: Aim, method: str | None = None) -> list[float]:
+def factors(
+    measured: Sequence[Problem],
+    aim: Aim,
+    method: str | None = None,
+    expected: Mapping[str, Mapping[str, Expected]] = EXPECTED,
+) -> list[float]:
     """Return what the recommended method costs over the least cost, or what one and the same method does.
 
     One for each problem and target that any method reaches; infinite where this method does not. There are no seconds
@@ -128,10 +138,20 @@ def factors(measured: Sequence[Problem], aim: Aim, method: str | None = None) ->
         facts = problem.wanted(aim)
         if aim.link is not None and facts.gradient_seconds is None:
             continue
-        chosen = choose(facts).method if method is None else method
+        chosen = choose(facts, expected).method if method is None else method
         for target in problem.targets:
             if costs := problem.costs(facts.prices, target):
                 found.append(costs.get(chosen, math.inf) / min(costs.values()))
+    return found
+
+
+def left_out(measured: Sequence[Problem], aim: Aim) -> list[float]:
+    """Return the factors on the problems of choice, each data set judged by what is expected from the others."""
+    chosen = [problem for problem in measured if problem.group == "choice"]
+    found = []
+    for name in dict.fromkeys(problem.data for problem in chosen):
+        others = expected([problem for problem in chosen if problem.data != name])
+        found += factors([problem for problem in chosen if problem.data == name], aim, expected=others)
     return found
 
 
@@ -172,6 +192,8 @@ def aim_rows(measured: Sequence[Problem]) -> list[dict[str, str]]:
             found, one = factors(inside, aim), factors(inside, aim, alone)
             row[f"{group}: recommended"] = f"{near(found)} of {len(found)}"
             row[f"{group}: one method"] = f"{near(one)} of {len(one)}"
+        of_others = left_out(measured, aim)
+        row["choice: data set left out"] = f"{near(of_others)} of {len(of_others)}"
         row["judged: largest factor"] = _factor(max(found, default=math.nan))
         rows.append(row)
     return rows

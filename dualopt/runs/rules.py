@@ -7,10 +7,10 @@ docs/which_method.md are made from both; it says how they fared on data that the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dualopt.runs.costs import EXPECTED, FAR, JUDGED, Link, Prices
+from dualopt.runs.costs import EXPECTED, FAR, JUDGED, Expected, Link, Prices
 
 __all__ = ["RULES", "Facts", "Rule", "choose"]
 
@@ -228,8 +228,8 @@ WORDS = {
 }
 
 
-def choose(facts: Facts) -> Rule:
-    """Return the first rule that applies.
+def choose(facts: Facts, expected: Mapping[str, Mapping[str, Expected]] = EXPECTED) -> Rule:
+    """Return the first rule that applies, else that of the least cost by what is expected of methods.
 
     Examples
     --------
@@ -237,10 +237,10 @@ def choose(facts: Facts) -> Rule:
     >>> choose(facts).method
     'anderson-fedsplit'
     """
-    return next((rule for rule in RULES if rule.applies(facts)), None) or cheapest(facts)
+    return next((rule for rule in RULES if rule.applies(facts)), None) or cheapest(facts, expected)
 
 
-def cheapest(facts: Facts) -> Rule:
+def cheapest(facts: Facts, expected: Mapping[str, Mapping[str, Expected]] = EXPECTED) -> Rule:
     """Return the rule of the method that may be expected to cost the least, with the second as its runner-up.
 
     Examples
@@ -249,7 +249,7 @@ def cheapest(facts: Facts) -> Rule:
     >>> cheapest(facts).when
     'not alike, 200 numbers or more'
     """
-    known = EXPECTED[facts.kind]
+    known = expected[facts.kind]
     prices = {name: costs.price(name, facts.size, facts.prices) for name, costs in known.items()}
     method, runner_up, *_ = sorted(prices, key=prices.__getitem__)
     ratio = prices[method] / prices[BASE]

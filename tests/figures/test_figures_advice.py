@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from figures._advice_rows import (
     expected,
     factors,
     judged_counts,
+    left_out,
     near,
     of_tables,
     problems,
@@ -76,9 +78,8 @@ def test_what_methods_send_is_what_they_were_seen_to_send(measured):
 def test_no_data_set_both_chooses_and_judges(measured):
     assert not set(CHOICE) & set(JUDGING)
     for problem in measured:
-        name = problem.name.partition(",")[0]
         side = problem.group == "judged"
-        assert name in (JUDGING if side else CHOICE), problem.name
+        assert problem.data in (JUDGING if side else CHOICE), problem.name
 
 
 def test_the_choice_is_no_worse_on_judging_data_than_the_one_method_that_was_best_on_the_others(measured):
@@ -96,6 +97,20 @@ def test_the_best_of_the_choice_does_not_look_at_the_judges(measured):
 def test_problems_of_a_data_set_of_the_users_judge(small):
     assert {case.group for case in advice_cases(small)} == {"judged"}
     assert {case.group for case in advice_cases(Settings(quick=True, out=small.out))} == {"choice", "judged"}
+
+
+def test_a_data_set_that_is_left_out_is_not_looked_at(measured):
+    chosen = of_choice(measured)
+    assert len(left_out(measured, AIMS[0])) == len(factors(chosen, AIMS[0]))
+    worse = {
+        p.name: {m: {**r, "rounds to 1e-4": "9" if m == "giant" else "1"} for m, r in p.rows.items()}
+        for p in chosen
+        if p.data == "a9a"
+    }
+    forged = [replace(p, rows=worse.get(p.name, p.rows)) for p in chosen]
+    assert expected(forged) != expected(chosen)
+    assert expected([p for p in forged if p.data != "a9a"]) == expected([p for p in chosen if p.data != "a9a"])
+    assert near(left_out(measured, AIMS[0])) <= near(factors(chosen, AIMS[0]))
 
 
 # Factors.
