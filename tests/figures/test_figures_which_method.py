@@ -85,6 +85,11 @@ def test_markers_without_a_part_are_refused() -> None:
 KNOWN_MISSES = {
     ("breast cancer, at random, squares, mu = 0", 1e-10): 1.52,  # least squares are Newton's best case
     ("a9a, by label, 5 of 50", 1e-4): 1.55,
+    # GIANT, which is behind wherever else a small model has clients that differ
+    ("five features, by label", 1e-4): 2.23,
+    ("five features, by label", 1e-10): 1.62,
+    ("a9a, by label", 1e-4): 2.21,
+    ("a9a, by label", 1e-10): 2.52,
 }
 # What has joined the package or VARIANTS since the page was measured; the command of the page measures it.
 UNMEASURED = {  # on all problems; what is told of them belongs to earlier names
