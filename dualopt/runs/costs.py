@@ -6,7 +6,6 @@ measurements. They are of smooth, strongly convex clients that all take part, to
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 

@@ -261,8 +261,8 @@ def cheapest(facts: Facts, expected: Mapping[str, Mapping[str, Expected]] = EXPE
         method=method,
         runner_up=runner_up,
         because=(
-            f"Where clients are {facts.kind}, it may be expected to {WORDS[facts.minimise]}{beside}, by the means over "
-            f"measured problems. On data that these were not made from, such a choice was within {FAR} times the best "
-            f"of {len(known)} methods in {near} of {cases} cases."
+            f"By the means over measured problems of its class ({facts.kind}) it may be expected to "
+            f"{WORDS[facts.minimise]}{beside}. On data that these were not made from, such a choice was within {FAR} "
+            f"times the best of {len(known)} methods in {near} of {cases} cases."
         ),
     )
