@@ -174,7 +174,7 @@ def best_alone(measured: Sequence[Problem], aim: Aim) -> str:
 def judged_counts(measured: Sequence[Problem]) -> dict[str, tuple[int, int]]:
     """Return in how many cases, of how many, the choice is near the best on judging data, seconds over all links."""
     judged = [problem for problem in measured if problem.group == "judged"]
-    found = dict.fromkeys(MINIMISED, (0, 0))
+    found: dict[str, tuple[int, int]] = {name: (0, 0) for name in MINIMISED}
     for aim in AIMS:
         known, of_aim = found[aim.minimise], factors(judged, aim)
         found[aim.minimise] = (known[0] + near(of_aim), known[1] + len(of_aim))

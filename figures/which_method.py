@@ -219,11 +219,9 @@ def fill_page(page: Path) -> None:
     ``page = which_method.md`` the table ``which_method_checked.csv`` of the rules that `advice` does not measure.
     """
     checked = page.with_name(f"{page.stem}_checked.csv")
-    stored = {
-        name: [read_rows(path) if path.exists() else [] for path in beside(page, name)] for name in ("", "advice_")
-    }
-    parts = decision(*stored[""], read_rows(checked) if checked.exists() else [], *stored["advice_"])
-    _write(page, fill(page.read_text(), parts))
+    paths = (*beside(page), checked, *beside(page, "advice_"))
+    cells, problems, others, *advice = (read_rows(path) if path.exists() else [] for path in paths)
+    _write(page, fill(page.read_text(), decision(cells, problems, others, advice[0], advice[1])))
 
 
 def _write(path: Path, text: str) -> None:

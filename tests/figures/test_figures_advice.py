@@ -35,8 +35,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "which_method.md"
 
 @pytest.fixture(scope="module")
 def measured() -> list[Problem]:
-    tables, advice = (map(read_rows, beside(PAGE, prefix)) for prefix in ("", "advice_"))
-    return [*of_tables(*tables), *problems(*advice)]
+    (cells, facts), (own_cells, own_facts) = (map(read_rows, beside(PAGE, prefix)) for prefix in ("", "advice_"))
+    return [*of_tables(cells, facts), *problems(own_cells, own_facts)]
 
 
 def judges(measured: list[Problem]) -> list[Problem]:
