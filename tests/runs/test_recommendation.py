@@ -192,7 +192,7 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(case, sentence):
 
 
 def test_seconds_depend_on_the_link_and_on_what_a_gradient_takes():
-    f = scaled(1.0, 30.0)
+    f = scaled(1.0, 1.1, 1.2)
     slow = recommend(f, minimise="seconds", link="1kbit,10s")
     assert slow.facts.gradient_seconds is not None
     assert 0 < slow.facts.gradient_seconds < 1
