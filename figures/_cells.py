@@ -64,6 +64,8 @@ class Case:
         Who takes part, as ``dualopt run`` takes it.
     limits : Limits
         What a method may spend.
+    accuracy : float
+        The relative error at which a run ends.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Case:
     options: ProblemOptions
     participation: str = "full"
     limits: Limits = field(default_factory=Limits)
+    accuracy: float = 1e-10
 
     @property
     def parsed(self) -> Participation:
@@ -80,7 +83,8 @@ class Case:
     def described(self) -> dict[str, Any]:
         """Return everything that defines the measurements, as it is stored with them."""
         options = {key: str(value) for key, value in asdict(self.options).items() if key != "data_home"}
-        return {"options": options, "participation": self.participation, "limits": asdict(self.limits)}
+        limits = asdict(self.limits) | {"accuracy": self.accuracy}
+        return {"options": options, "participation": self.participation, "limits": limits}
 
 
 def cases(settings: Settings) -> list[Case]:

@@ -159,7 +159,7 @@ def _spent(
             error = _error(objective, prepared.in_user_coordinates(s.server.theta), least, latest)
             for column, number in {**spent, "error": error}.items():
                 columns[column].append(number)
-            if error <= TARGETS[-1]:
+            if error <= case.accuracy:
                 return columns, "reached"
             if math.isnan(error) or (least is not None and error > 1e8):
                 return columns, "diverged"

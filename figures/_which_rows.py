@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from dualopt.runs.costs import FAR
 from dualopt.runs.rules import Facts, Rule, choose
 from dualopt.runs.trace import Trace, write_atomically
 from figures._contestants import COLUMNS, TARGETS
@@ -27,6 +28,7 @@ __all__ = [
     "factor",
     "merged",
     "misses",
+    "named",
     "read_rows",
     "savings",
     "to_facts",
@@ -36,30 +38,47 @@ __all__ = [
 
 Row = Mapping[str, str]
 SPENT = COLUMNS[:-1]
-NAMES = {target: f"{target:.0e}".replace("e-0", "e-") for target in TARGETS}
 UNMEASURED = "not measured"
-FAR = 1.5  # times the vectors of the best: where the rules are taken to be wrong
 Chooser = Callable[[Facts], Rule]
 
 
-def cell_rows(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
+def named(target: float) -> str:
+    """Return a target as columns name it.
+
+    Examples
+    --------
+    >>> named(1e-4)
+    '1e-4'
+    """
+    return f"{target:.0e}".replace("e-0", "e-")
+
+
+NAMES = {target: named(target) for target in TARGETS}
+
+
+def cell_rows(traces: Mapping[str, Trace], targets: Sequence[float] = TARGETS) -> list[dict[str, str]]:
     """Return a row for every cell: what was spent to each target, empty if it was not reached, and how it ended."""
     rows = []
     for label, trace in traces.items():
         problem, _, method = label.rpartition(": ")
         rows.append(
-            {"problem": problem, "group": trace.parameters["facts"]["group"], "method": method, **_spent(trace)}
+            {
+                "problem": problem,
+                "group": trace.parameters["facts"]["group"],
+                "method": method,
+                **_spent(trace, targets),
+            }
         )
     return rows
 
 
-def _spent(trace: Trace) -> dict[str, str]:
+def _spent(trace: Trace, targets: Sequence[float]) -> dict[str, str]:
     row = {"end": str(trace.parameters["end"]), "certified": "yes" if trace.parameters["certified"] else "no"}
-    for target in TARGETS:
+    for target in targets:
         hits = np.flatnonzero(trace["error"] <= target)
         for column in SPENT:
             number = trace[column][hits[0]] if len(hits) else math.nan
-            row[f"{column} to {NAMES[target]}"] = f"{number:.6g}" if math.isfinite(number) else ""
+            row[f"{column} to {named(target)}"] = f"{number:.6g}" if math.isfinite(number) else ""
     return row
 
 
@@ -86,7 +105,7 @@ def to_facts(row: Row) -> Facts:
     >>> to_facts({**row, "partial": "0", "smooth": "1", "regularised": "0", "similarity": "nan"}).kappa
     650.0
     """
-    similarity = float(row["similarity"])
+    similarity, step, seconds = (_known(row, name) for name in ("similarity", "dane_step", "gradient_seconds"))
     return Facts(
         n_clients=int(row["n_clients"]),
         size=int(row["size"]),
@@ -97,8 +116,16 @@ def to_facts(row: Row) -> Facts:
         needs=frozenset({"partial"} if row["partial"] == "1" else ()),
         smooth=row["smooth"] == "1",
         regularised=row["regularised"] == "1",
-        similarity=None if math.isnan(similarity) else similarity,
+        similarity=similarity,
+        dane_step=step,
+        gradient_seconds=seconds,
     )
+
+
+def _known(row: Row, name: str) -> float | None:
+    """Return a number that was measured, else None."""
+    number = float(row.get(name) or math.nan)
+    return None if math.isnan(number) else number
 
 
 def factor(cells: Sequence[Row], problem: str, method: str, target: float) -> float:

@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dualopt.app.markdown import table_of_rows
+from dualopt.runs.costs import EXPECTED, SENT
 from dualopt.runs.rules import RULES, Facts, choose
+from figures._advice_rows import AIMS, aim_rows, of_tables, problem_rows, problems
 from figures._cells import GROUPS
 from figures._contestants import TARGETS
 from figures._which_rows import FAR, NAMES, UNMEASURED, Row, best, misses, savings, to_facts
@@ -20,10 +22,39 @@ PAPERS = ("dualfl", "fedsplit", "feddyn", "scaffold")
 OUTSIDE = ("scipy-lbfgs", "scikit-learn")
 
 
-def decision(cells: Sequence[Row], facts: Sequence[Row], checked: Sequence[Row]) -> dict[str, str]:
+def decision(
+    cells: Sequence[Row],
+    facts: Sequence[Row],
+    checked: Sequence[Row],
+    advice_cells: Sequence[Row] = (),
+    advice_facts: Sequence[Row] = (),
+) -> dict[str, str]:
     """Return the generated parts of the page of the rules by the names of their markers."""
-    found = {"rules": table_of_rows(_rule_rows()), "advice": _advice(cells, facts)}
-    return found | ({"checked": _checked(checked)} if checked else {})
+    found = {"rules": table_of_rows(_rule_rows()), "expected": table_of_rows(_expected_rows())}
+    if cells:
+        found["advice"] = _advice(cells, facts)
+    if checked:
+        found["checked"] = _checked(checked)
+    if advice_cells:
+        measured = [*of_tables(cells, facts), *problems(advice_cells, advice_facts)]
+        found["aims"] = table_of_rows(aim_rows(measured))
+        found["judged"] = table_of_rows(problem_rows(measured, AIMS[0]))
+    return found
+
+
+def _expected_rows() -> list[dict[str, str]]:
+    """Return rounds and gradients that are to be expected, a row for each class of problems and method."""
+    shown = {name: f"{sent.vectors:g} d + {sent.scalars:g}" for name, sent in SENT.items()}
+    rows = [{"rounds; gradients": "numbers up in a round", **{f"`{name}`": text for name, text in shown.items()}}]
+    for kind, methods in EXPECTED.items():
+        row = {"rounds; gradients": kind}
+        row |= {f"`{name}`": f"{_or_dash(of.rounds)}; {_or_dash(of.gradients)}" for name, of in methods.items()}
+        rows.append(row)
+    return rows
+
+
+def _or_dash(number: float) -> str:
+    return f"{number:.2g}" if math.isfinite(number) else "-"
 
 
 def sections(cells: Sequence[Row], facts: Sequence[Row]) -> dict[str, str]:
@@ -91,6 +122,15 @@ def _rule_rows() -> list[dict[str, str]]:
                 "because": rule.because,
             }
         )
+    rows.append(
+        {
+            "": f"{len(RULES) + 1}",
+            "your problem": "smooth and strongly convex, everybody takes part",
+            "use": "**the least expected cost**",
+            "runner-up": "the next",
+            "because": "Means over measured problems of the same class, times the price of what is to be kept small.",
+        }
+    )
     return rows
 
 

@@ -37,7 +37,7 @@ from figures._which_rows import (
 )
 from figures._which_tables import decision, fill, sections, whole_tables
 
-__all__ = ["compute", "draw", "publish", "tabulate"]
+__all__ = ["beside", "compute", "draw", "fill_page", "publish", "tabulate"]
 
 TIME = "about 200 minutes"
 
@@ -62,8 +62,10 @@ def facts(case: Case) -> Trace:
     """Return what the rules look at, as a trace of one row: similarity NaN where the rules do not ask for it."""
     objective, _ = built(case)
     known = facts_of(objective, case.parsed)
-    alike = similarity(objective).factor if known.similarity_matters else math.nan
-    numbers: dict[str, float] = {"similarity": alike, "partial": float(known.partial)}
+    alike = similarity(objective) if known.similarity_matters else None
+    numbers: dict[str, float] = {"partial": float(known.partial)}
+    numbers["similarity"] = math.nan if alike is None else alike.factor
+    numbers["dane_step"] = math.nan if alike is None else alike.dane_step
     for name in FACTS:
         numbers[name] = float(getattr(known, name))
     columns = {name: [number] for name, number in numbers.items()}
@@ -162,7 +164,7 @@ def _rows(traces: Mapping[str, Trace], settings: Settings) -> tuple[list[Row], l
     problems: list[Row] = [*fact_rows(traces)]
     if settings.only is None or settings.page is None:
         return without_holes(cells), problems
-    kept = [read_rows(path) if path.exists() else [] for path in _beside(settings.page)]
+    kept = [read_rows(path) if path.exists() else [] for path in beside(settings.page)]
     order = [case.name for case in cases(settings)]
     methods = [*contestants(), *OUTSIDERS]
     return (
@@ -171,9 +173,10 @@ def _rows(traces: Mapping[str, Trace], settings: Settings) -> tuple[list[Row], l
     )
 
 
-def _beside(page: Path) -> tuple[Path, Path]:
+def beside(page: Path, prefix: str = "") -> tuple[Path, Path]:
     """Return the files that a page is made from: of cells, and of problems."""
-    return page.with_name(f"{page.stem}_cells.csv"), page.with_name(f"{page.stem}_problems.csv")
+    cells, problems = (page.with_name(f"{page.stem}_{prefix}{what}.csv") for what in ("cells", "problems"))
+    return cells, problems
 
 
 def _with_facts(cell: Cell, found: Mapping[str, Trace]) -> Trace:
@@ -191,26 +194,38 @@ def _words(trace: Trace) -> str:
 
 
 def publish(page: Path, cells: Sequence[Row], problems: Sequence[Row]) -> None:
-    """Write the rules into a page between its markers, and beside it the tables and what they are made from.
+    """Write the measurements beside a page, their tables, and the page.
 
-    For ``page = which_method.md`` these are ``which_method_tables.md``, between its markers, ``which_method_all.md``,
-    ``which_method_cells.csv`` and ``which_method_problems.csv``. Where there is ``which_method_checked.csv``, what the
-    rules gave on data that they were not made from, the page has its table.
+    For ``page = which_method.md`` these are ``which_method_cells.csv``, ``which_method_problems.csv``,
+    ``which_method_all.md``, and ``which_method_tables.md`` between its markers.
 
     Raises
     ------
     ValueError
         If one of the two pages lacks a marker of a table.
     """
-    checked, tables = page.with_name(f"{page.stem}_checked.csv"), page.with_name(f"{page.stem}_tables.md")
-    parts = {page: decision(cells, problems, read_rows(checked) if checked.exists() else [])}
-    parts[tables] = sections(cells, problems)
-    texts = {path: fill(path.read_text(), found) for path, found in parts.items()}
-    for path, rows in zip(_beside(page), (cells, problems), strict=True):
+    for path, rows in zip(beside(page), (cells, problems), strict=True):
         write_rows(path, rows)
-    write_atomically(page.with_name(f"{page.stem}_all.md"), lambda file: file.write(whole_tables(cells, problems)))
-    for path, text in texts.items():
-        write_atomically(path, lambda file, text=text: file.write(text))
+    _write(page.with_name(f"{page.stem}_all.md"), whole_tables(cells, problems))
+    tables = page.with_name(f"{page.stem}_tables.md")
+    _write(tables, fill(tables.read_text(), sections(cells, problems)))
+    fill_page(page)
+
+
+def fill_page(page: Path) -> None:
+    """Write the rules, and how they fared, into a page between its markers.
+
+    What is there beside it decides: the measurements of `which_method`, those of `advice`, and for
+    ``page = which_method.md`` the table ``which_method_checked.csv`` of the rules that `advice` does not measure.
+    """
+    checked = page.with_name(f"{page.stem}_checked.csv")
+    paths = (*beside(page), checked, *beside(page, "advice_"))
+    cells, problems, others, *advice = (read_rows(path) if path.exists() else [] for path in paths)
+    _write(page, fill(page.read_text(), decision(cells, problems, others, advice[0], advice[1])))
+
+
+def _write(path: Path, text: str) -> None:
+    write_atomically(path, lambda file: file.write(text))
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:

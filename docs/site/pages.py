@@ -58,6 +58,7 @@ MODULES = [
     "dualopt.app.estimators",
     "dualopt.methods.preparation",
     "dualopt.runs.recommendation",
+    "dualopt.runs.costs",
     "dualopt.lab.verification",
     "dualopt.lab.proofs",
     "dualopt.runs.tuning",

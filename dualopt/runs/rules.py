@@ -1,23 +1,23 @@
 """What decides which method to use: the facts of a problem, and one table of rules, the first of which applies.
 
-The rules are the decision tree of docs/which_method.md, which is generated from them, and were found by measuring: the
-tests hold them against every problem that the page measures.
+Where none applies, what methods may be expected to cost is compared, :mod:`dualopt.runs.costs`. The tables of
+docs/which_method.md are made from both; it says how they fared on data that they were not chosen on.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["MINIMISED", "RULES", "Facts", "Rule", "choose"]
+from dualopt.runs.costs import EXPECTED, FAR, JUDGED, Expected, Link, Prices
 
-MINIMISED = ("vectors", "gradients")
-"""What may be expensive: what clients send, or their local gradients."""
+__all__ = ["RULES", "Facts", "Rule", "choose"]
 
 ALIKE = 0.1  # similarity up to which clients are alike
+RISES = 3.0  # what a step of DANE from the average multiplies the gradient by, up to which they are
+SMALL = 200  # numbers of a model, below which L-BFGS at the server needs few rounds
 FEW = 0.25  # share of the clients from which on FedSplit is ahead of FedDyn (theory/frontier/sampled_fedsplit.py)
-SMALL = 200  # numbers of a model, below which eleven products more than a vector are expensive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,17 @@ class Facts:
     regularised : bool
         Whether there is a regulariser.
     similarity : float, optional
-        How alike the clients are (see :func:`similarity`); None if that was not measured.
+        How alike the clients are in the mean (see :func:`similarity`); None if that was not measured.
+    dane_step : float, optional
+        What a step of DANE from the average of the minimisers does to the gradient; None if that was not measured.
     minimise : str
-        What to keep small, one of ``MINIMISED``.
+        What to keep small, one of ``costs.MINIMISED``.
+    bits : int
+        Bits of a number that is sent.
+    link : Link, optional
+        The connection of a client, where seconds are to be kept small.
+    gradient_seconds : float, optional
+        The time of a local gradient, where seconds are.
     """
 
     n_clients: int
@@ -60,7 +68,11 @@ class Facts:
     smooth: bool = True
     regularised: bool = False
     similarity: float | None = None
+    dane_step: float | None = None
     minimise: str = "vectors"
+    bits: int = 64
+    link: Link | None = None
+    gradient_seconds: float | None = None
 
     @property
     def kappa(self) -> float:
@@ -76,12 +88,27 @@ class Facts:
     def similarity_matters(self) -> bool:
         """Whether a rule may ask how alike the clients are."""
         plain = self.mu > 0 and self.smooth and not (self.needs or self.regularised)
-        return plain and self.minimise == "vectors"
+        return plain and self.minimise != "gradients"
 
     @property
     def alike(self) -> bool:
-        """Whether the clients were measured and are alike."""
-        return self.similarity is not None and self.similarity <= ALIKE
+        """Whether the clients were measured and are alike, none of them odd as far as that was measured."""
+        odd = self.dane_step is not None and self.dane_step > RISES
+        return self.similarity is not None and self.similarity <= ALIKE and not odd
+
+    @property
+    def kind(self) -> str:
+        """The class of a smooth, strongly convex problem, a key of ``costs.EXPECTED``."""
+        if self.alike:
+            return "alike"
+        return f"not alike, fewer than {SMALL} numbers" if self.size < SMALL else f"not alike, {SMALL} numbers or more"
+
+    @property
+    def prices(self) -> Prices:
+        """What to keep small, as prices."""
+        return Prices.of(
+            self.minimise, self.size, bits=self.bits, link=self.link, gradient_seconds=self.gradient_seconds
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,46 +216,53 @@ RULES: tuple[Rule, ...] = (
         runner_up="anderson-fedsplit",
         because="L-BFGS at the server takes one local gradient for each vector and has no parameter.",
     ),
-    Rule(
-        when="the clients are alike (similarity at most 0.1)",
-        applies=lambda facts: facts.alike,
-        method="anderson-dane",
-        runner_up="anderson-fedsplit",
-        because=(
-            "The average of the clients' own minimisers is nearly the solution here, and AndersonDANE begins with it; "
-            "then every step costs two vectors."
-        ),
-    ),
-    Rule(
-        when=f"the model has fewer than {SMALL} numbers",
-        applies=lambda facts: facts.size < SMALL,
-        method="giant",
-        runner_up="distributed-lbfgs",
-        because=(
-            "GIANT's Newton steps need the fewest vectors here; the eleven products that AndersonFedSplit sends beside "
-            "a vector cost more than they save."
-        ),
-    ),
-    Rule(
-        when="anything else",
-        applies=lambda facts: True,
-        method="anderson-fedsplit",
-        runner_up="distributed-lbfgs",
-        because=(
-            "AndersonFedSplit takes about 0.4 of FedSplit's vectors however different clients are, and is safe always."
-        ),
-    ),
 )
-"""The decision tree: the first rule that applies decides."""
+"""The decision tree: the first rule that applies decides, and the least expected cost where none does."""
+
+BASE = "distributed-lbfgs"
+WORDS = {
+    "vectors": "send the fewest vectors",
+    "gradients": "take the fewest local gradients",
+    "bits": "send the fewest bits",
+    "seconds": "take the least time",
+}
 
 
-def choose(facts: Facts) -> Rule:
-    """Return the first rule that applies.
+def choose(facts: Facts, expected: Mapping[str, Mapping[str, Expected]] = EXPECTED) -> Rule:
+    """Return the first rule that applies, else that of the least cost by what is expected of methods.
+
+    Examples
+    --------
+    >>> facts = Facts(n_clients=8, size=650, mu=1e-2, L=6.5, least_L=5.9, similarity=1.1, dane_step=0.9)
+    >>> choose(facts).method
+    'anderson-fedsplit'
+    """
+    return next((rule for rule in RULES if rule.applies(facts)), None) or cheapest(facts, expected)
+
+
+def cheapest(facts: Facts, expected: Mapping[str, Mapping[str, Expected]] = EXPECTED) -> Rule:
+    """Return the rule of the method that may be expected to cost the least, with the second as its runner-up.
 
     Examples
     --------
     >>> facts = Facts(n_clients=8, size=650, mu=1e-2, L=6.5, least_L=5.9, similarity=1.1)
-    >>> choose(facts).method, choose(facts).runner_up
-    ('anderson-fedsplit', 'distributed-lbfgs')
+    >>> cheapest(facts).when
+    'not alike, 200 numbers or more'
     """
-    return next(rule for rule in RULES if rule.applies(facts))
+    known = expected[facts.kind]
+    prices = {name: costs.price(name, facts.size, facts.prices) for name, costs in known.items()}
+    method, runner_up, *_ = sorted(prices, key=prices.__getitem__)
+    ratio = prices[method] / prices[BASE]
+    beside = "" if method == BASE else f", {ratio:.2g} times what L-BFGS at the server does"
+    near, cases = JUDGED[facts.minimise]
+    return Rule(
+        when=facts.kind,
+        applies=lambda facts: True,
+        method=method,
+        runner_up=runner_up,
+        because=(
+            f"By the means over measured problems of its class ({facts.kind}) it may be expected to "
+            f"{WORDS[facts.minimise]}{beside}. On data that these were not made from, such a choice was within {FAR} "
+            f"times the best of {len(known)} methods in {near} of {cases} cases."
+        ),
+    )

@@ -21,6 +21,7 @@ from figures import (
     _drift,
     _making,
     _program,
+    advice,
     fig1b_clients,
     fig1c_rho,
     phase_diagrams,
@@ -99,6 +100,7 @@ def test_every_figure_leaves_its_files(name, shared, three_classes, monkeypatch,
     monkeypatch.setitem(zero_chain.ENTRIES, True, 4)
     monkeypatch.setattr(_drift, "CLIENTS", 10)
     monkeypatch.setattr(scales, "ACTIVE", (5,))
+    monkeypatch.setattr(advice, "SENT", ("distributed-lbfgs",))
     for module in (_contestants, which_method):
         monkeypatch.setattr(module, "contestants", lambda: FEW)
     draw_pdf_only_unless(name == "fig1c_rho", monkeypatch)

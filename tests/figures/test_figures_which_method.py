@@ -12,6 +12,7 @@ import pytest
 from dualopt.methods import DistributedLBFGS, FedDR, FedDyn, FedSplit
 from dualopt.methods.preparation import OneShotAverage
 from dualopt.problem.build import build_problem
+from dualopt.runs.costs import EXPECTED, SENT
 from dualopt.runs.reference import solve
 from dualopt.runs.rules import RULES, choose
 from dualopt.runs.trace import Trace
@@ -54,7 +55,8 @@ def stored() -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 def test_the_tables_of_the_page_are_those_of_the_stored_results() -> None:
     cells, facts = stored()
     checked = read_rows(DOCS / "which_method_checked.csv")
-    assert fill(PAGE.read_text(), decision(cells, facts, checked)) == PAGE.read_text()
+    advice = [read_rows(path) for path in which_method.beside(PAGE, "advice_")]
+    assert fill(PAGE.read_text(), decision(cells, facts, checked, *advice)) == PAGE.read_text()
     assert fill(TABLES.read_text(), sections(cells, facts)) == TABLES.read_text()
     assert whole_tables(cells, facts) == (DOCS / "which_method_all.md").read_text()
 
@@ -83,6 +85,11 @@ def test_markers_without_a_part_are_refused() -> None:
 KNOWN_MISSES = {
     ("breast cancer, at random, squares, mu = 0", 1e-10): 1.52,  # least squares are Newton's best case
     ("a9a, by label, 5 of 50", 1e-4): 1.55,
+    # GIANT, which is behind wherever else a small model has clients that differ
+    ("five features, by label", 1e-4): 2.23,
+    ("five features, by label", 1e-10): 1.62,
+    ("a9a, by label", 1e-4): 2.21,
+    ("a9a, by label", 1e-10): 2.52,
 }
 # What has joined the package or VARIANTS since the page was measured; the command of the page measures it.
 UNMEASURED = {  # on all problems; what is told of them belongs to earlier names
@@ -131,6 +138,7 @@ def test_every_group_is_measured_and_every_rule_of_convex_problems_decides_somew
         "not convex, everybody takes part",
         "a local gradient costs as much as a vector",
     ]
+    assert used >= set(EXPECTED)
 
 
 # What is measured.
@@ -140,7 +148,7 @@ def written_page(small: Settings) -> tuple[Path, list[str]]:
     """Measure everything for a page; return the page and the command."""
     page = small.out / "page.md"
     tables = page.with_name("page_tables.md")
-    for path, parts in ((page, ("rules", "advice")), (tables, ("everybody", "few", "regularised"))):
+    for path, parts in ((page, ("rules", "expected", "advice")), (tables, ("everybody", "few", "regularised"))):
         path.write_text("".join(f"<!-- {name} -->\n<!-- end -->\n" for name in parts))
     command = ["which_method", "--data", small.data, "--out", str(small.out), "--page", str(page)]
     assert ended(main, *command) == 0
@@ -276,7 +284,7 @@ def test_every_method_of_the_package_is_measured() -> None:
     from dualopt.spec.discover import discover
 
     assert set(discover(dualopt.methods)) < set(contestants())
-    assert {rule.label for rule in RULES} <= set(contestants())
+    assert {*(rule.label for rule in RULES), *SENT} <= set(contestants())
 
 
 def test_the_page_has_no_holes_but_the_methods_that_are_named_here() -> None:

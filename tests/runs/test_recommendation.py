@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -16,12 +17,13 @@ from dualopt.methods import AndersonDANE, FedSplit
 from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset
 from dualopt.objectives import mlp
 from dualopt.regularisers import L1
-from dualopt.runs.recommendation import recommend, similarity
+from dualopt.runs.costs import SENT, Link
+from dualopt.runs.recommendation import gradient_seconds, recommend, similarity
 from dualopt.runs.rules import RULES, Facts, choose
 from dualopt.spec.discover import discover
 from tests.app import test_cli
 
-PLAIN = Facts(n_clients=8, size=650, mu=1e-2, L=6.0, least_L=5.0, similarity=0.5)
+PLAIN = Facts(n_clients=8, size=650, mu=1e-3, L=6.0, least_L=5.0, similarity=0.5, dane_step=0.5)
 FEW = {"needs": frozenset({"partial"})}
 
 
@@ -45,9 +47,6 @@ def scaled(*factors: float, size: int = 40) -> Quadratic:
         ({}, "anderson-fedsplit"),
         ({"similarity": 0.1}, "anderson-dane"),
         ({"similarity": 0.1, "minimise": "gradients"}, "distributed-lbfgs"),
-        ({"size": 199}, "giant"),
-        ({"size": 200}, "anderson-fedsplit"),
-        ({"size": 29, "similarity": 0.1}, "anderson-dane"),
         ({"smooth": False}, "optimized-dualfl"),
         ({"smooth": False, **FEW, "fraction": 0.5}, "sampled-dualfl"),
         ({**FEW, "fraction": 0.24}, "sampled-dualfl"),
@@ -75,7 +74,9 @@ def test_the_rules_name_methods_that_admit_what_they_are_recommended_for():
             assert "few clients" not in rule.when or "partial" in supports
             assert "regulariser" not in rule.when or "regulariser" in supports
             assert "skip" not in rule.when or "skip" in supports
-    assert RULES[-1].applies(PLAIN)
+    assert not any(rule.applies(PLAIN) for rule in RULES)  # the least expected cost decides
+    for method in SENT:
+        assert method in known
 
 
 # The similarity.
@@ -96,6 +97,24 @@ def test_clients_of_one_hessian_are_alike_whatever_their_gradients():
     assert similarity(scaled(1.0, 4.0, 9.0)).factor > 0.1
 
 
+def test_one_odd_client_among_many_is_seen_by_the_step_of_dane():
+    alike = quadratic(*[np.diag(np.linspace(1.0, 10.0, 40))] * 19, 0.1 * np.eye(40), seed=3)
+    b = np.array(alike.b)
+    b[-1] *= 1e-3  # whose minimiser is near the start
+    odd = replace(alike, b=b)
+    found = similarity(odd)
+    A = np.asarray(odd.A)
+    mean = np.mean([np.linalg.solve(M, x) for M, x in zip(A, b, strict=True)], axis=0)
+    gradient = A.mean(axis=0) @ mean - b.mean(axis=0)
+    after = mean - np.mean([np.linalg.solve(M, gradient) for M in A], axis=0)
+    expected = np.linalg.norm(A.mean(axis=0) @ after - b.mean(axis=0)) / np.linalg.norm(gradient)
+    assert found.dane_step == pytest.approx(expected, rel=1e-6)
+    assert found.factor < 0.1 < 3 < found.dane_step
+    assert recommend(odd).measured == found
+    assert not recommend(odd).facts.alike
+    assert similarity(scaled(1.0, 1.0, 1.0)).dane_step == 0.0
+
+
 def test_the_similarity_is_measured_without_the_regulariser_and_without_moving_the_start():
     f = scaled(1.0, 2.0)
     assert similarity(Composite(objective=f, regulariser=L1(weight=1.0))).factor == similarity(f).factor
@@ -104,11 +123,10 @@ def test_the_similarity_is_measured_without_the_regulariser_and_without_moving_t
 
 def test_the_cost_of_the_similarity_is_what_it_takes():
     f = scaled(1.0, 2.0)
-    first = next(iterate(AndersonDANE(), f))
-    assert first.solution is not None
+    rounds = list(islice(iterate(AndersonDANE(), f), 3))
     found = similarity(f)
-    assert found.vectors == 3  # a minimiser and two gradients
-    assert found.gradients == sum(first.solution.gradients) / 2 + 2.0
+    assert found.vectors == 5  # two minimisers and three gradients
+    assert found.gradients == sum(sum(s.solution.gradients) for s in rounds if s.solution is not None) / 2 + 2.0
 
 
 def test_the_similarity_runs_on_every_array_library(backend):
@@ -128,7 +146,7 @@ def test_the_method_is_ready_for_run():
     assert run(found.algorithm, f, rounds=60, tol=1e-8).status == "converged"
     assert "they are alike" in found.reasons
     different = recommend(scaled(1.0, 30.0))
-    assert different.method == "giant"
+    assert different.facts.kind.startswith("not alike")
     assert "they are not alike" in different.reasons
 
 
@@ -157,7 +175,7 @@ def test_losses_with_kinks_and_concave_penalties():
 @pytest.mark.parametrize(
     ("case", "sentence"),
     [
-        ("minimise", "minimise must be one of vectors, gradients; not 'bits'."),
+        ("minimise", "minimise must be one of vectors, gradients, bits, seconds; not 'money'."),
         ("network", "objective must have a known mu for a recommendation: compare methods on networks instead."),
         ("flat", "nu cannot be suggested because mu is 0: give mu > 0 (Section 4 adds a ridge)."),
     ],
@@ -170,7 +188,17 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(case, sentence):
         "flat": linear_model(X, y.astype(float), loss=AbsoluteDeviation(), mu=0.0, clients=[[0, 1], [2, 3]]),
     }[case]
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        recommend(objective, minimise="bits" if case == "minimise" else "vectors")
+        recommend(objective, minimise="money" if case == "minimise" else "vectors")
+
+
+def test_seconds_depend_on_the_link_and_on_what_a_gradient_takes():
+    f = scaled(1.0, 1.1, 1.2)
+    slow = recommend(f, minimise="seconds", link="1kbit,10s")
+    assert slow.facts.gradient_seconds is not None
+    assert 0 < slow.facts.gradient_seconds < 1
+    assert "least time" in slow.reasons
+    assert slow.method != recommend(f, minimise="seconds", link=Link(bandwidth=1e18, latency=0.0)).method
+    assert gradient_seconds(f) > 0
 
 
 # The program.
@@ -183,10 +211,12 @@ def test_the_program_says_what_to_use_and_why(program, tmp_path):
     options = ["--rows", "300", "--clients", "4", "--partition", "by-label", "--intercept", "none"]
     code, out, err = program("recommend", *options)
     assert (code, err) == (0, "")
-    for words in ("kappa", "L_j", "similarity", "3 vectors", "anderson-fedsplit", "runner-up", "distributed-lbfgs"):
+    for words in ("kappa", "L_j", "similarity", "5 vectors", "step of DANE", "runner-up"):
         assert words in out
     last = out.strip().splitlines()[-1]
-    assert last == f"dualopt run --algorithm anderson-fedsplit {shlex.join(options)} --rounds 1000"
+    method = re.search(r"use +│? *([a-z-]+)", out)
+    assert method is not None
+    assert last == f"dualopt run --algorithm {method[1]} {shlex.join(options)} --rounds 1000"
     assert list(tmp_path.iterdir()) == []
     code, out, err = program(*shlex.split(last)[1:])
     assert (code, err) == (0, "")
@@ -208,7 +238,10 @@ def test_the_command_passes_participation_and_parameters_on(program):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--minimise", "time"], "minimise must be one of vectors, gradients; not 'time'."),
+        (["--minimise", "time"], "minimise must be one of vectors, gradients, bits, seconds; not 'time'."),
+        (["--minimise", "seconds"], "link must be given for minimise seconds, and only there, such as 10Mbit,50ms"),
+        (["--link", "10Mbit,50ms"], "link must be given for minimise seconds, and only there"),
+        (["--minimise", "seconds", "--link", "fast"], "link must be a positive bandwidth"),
         (["--participation", "subset=9"], "size must not exceed the number of clients, 8, but it is 9."),
         (["--participation", "most"], "participation must be"),
         (["--partition", "odd"], "partition must be one of"),

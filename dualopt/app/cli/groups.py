@@ -109,7 +109,7 @@ GROUPS = (
         main=("rounds", "tol", "seed"),
         more=("atol", "certify_every", "measure_every", "reference", "test_accuracy"),
     ),
-    Group("What to keep small", "docs/which_method.md", main=("minimise",)),
+    Group("What to keep small", "docs/which_method.md", main=("minimise", "link")),
     Group(
         "Results",
         "docs/resuming.md",

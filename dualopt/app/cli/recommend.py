@@ -15,9 +15,10 @@ from dualopt.methods.participation import as_participation
 from dualopt.problem.build import build_problem
 from dualopt.problem.options import ProblemOptions
 from dualopt.problem.problem import Problem
+from dualopt.runs.costs import MINIMISED
 from dualopt.runs.recommendation import Recommendation
 from dualopt.runs.recommendation import recommend as recommended
-from dualopt.runs.rules import MINIMISED, Facts
+from dualopt.runs.rules import Facts
 
 __all__ = ["command", "recommend"]
 
@@ -28,14 +29,19 @@ def recommend(
     participation: Annotated[
         str, Option(help="Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5.")
     ] = "full",
-    minimise: Annotated[str, Option(help=f"What to keep small: {' or '.join(MINIMISED)}.")] = MINIMISED[0],
+    minimise: Annotated[
+        str, Option(help=f"What to keep small: {', '.join(MINIMISED[:-1])}, or {MINIMISED[-1]} with --link.")
+    ] = MINIMISED[0],
+    link: Annotated[
+        str | None, Option(help="Bandwidth and latency of a client's connection, such as 10Mbit,50ms.")
+    ] = None,
     problem: ProblemOptions,
 ) -> None:
     """Say which method to use on this problem, and why; nothing is written."""
     who = as_participation(participation)
     built = build_problem(problem)
     next(who.rounds(built.objective.n_clients, problem.seed))  # refuses more clients than there are
-    found = recommended(built.objective, who, minimise=minimise)
+    found = recommended(built.objective, who, minimise=minimise, link=link)
     console = output.make_console()
     output.show_pairs(console, "dualopt recommend", _described(built, found, participation))
     lines = {"use": found.method, "why": found.reasons, "theory": found.algorithm.guarantee(built.objective, who)}
@@ -90,7 +96,10 @@ def _described(problem: Problem, found: Recommendation, participation: str) -> d
         "participation": f"{participation}, {facts.fraction:.3g} of the clients",
         **problem.added,
     }
-    return lines | {"similarity": _similarity(found, facts)}
+    lines |= {"similarity": _similarity(found, facts)}
+    if facts.link is not None and facts.gradient_seconds is not None:
+        lines["link"] = f"{facts.link}; a local gradient takes {facts.gradient_seconds * 1e3:.3g} ms here"
+    return lines
 
 
 def _similarity(found: Recommendation, facts: Facts) -> str:
@@ -98,4 +107,5 @@ def _similarity(found: Recommendation, facts: Facts) -> str:
         return "not measured: no rule asks for it here"
     words = "alike" if facts.alike else "not alike"
     spent = f"{found.measured.vectors} vectors and {found.measured.gradients:.0f} local gradients of each client"
-    return f"{found.measured.factor:.3g} ({words}; measured with {spent})"
+    both = f"{found.measured.factor:.3g}, step of DANE {found.measured.dane_step:.3g}"
+    return f"{both} ({words}; measured with {spent})"

@@ -1,0 +1,96 @@
+"""What `recommend` is worth: costs of methods on data that its rules were chosen on, and on data that they were not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from dualopt.runs import plotting
+from dualopt.runs.costs import SENT
+from dualopt.runs.recommendation import facts_of, gradient_seconds, similarity
+from dualopt.runs.trace import Trace
+from figures._advice_problems import advice_cases
+from figures._advice_rows import AIMS, TARGETS, best_alone, factors, of_tables, problem_rows, problems
+from figures._cells import Case, built
+from figures._contestants import measured
+from figures._settings import Settings
+from figures._which_rows import Row, cell_rows, fact_rows, read_rows, write_rows
+from figures.which_method import beside, fill_page
+
+__all__ = ["compute", "draw", "tabulate"]
+
+TIME = "three minutes"
+FACTS = ("n_clients", "size", "mu", "L", "least_L", "fraction", "smooth", "regularised", "partial")
+SHOWN = (0, 1, 3, 5)  # of AIMS, in the picture
+FARTHEST = 4.0  # times the best, where the picture ends
+
+
+def compute(settings: Settings) -> dict[str, Trace]:
+    """Measure the methods that costs are known of on every problem; the traces are named ``problem: method``.
+
+    With ``settings.page`` the measurements are stored beside it, and its tables written.
+    """
+    found: dict[str, Trace] = {}
+    for case in advice_cases(settings):
+        known = {"group": case.group, **_stored("facts", case, settings, partial(_facts, case)).last}
+        for method in SENT:
+            trace = _stored(method, case, settings, partial(measured, method, case))
+            found[f"{case.name}: {method}"] = replace(trace, parameters={**trace.parameters, "facts": known})
+        settings.console.print(f"  {case.name}", highlight=False, markup=False, soft_wrap=True)
+    if settings.page is not None:
+        for path, rows in zip(beside(settings.page, "advice_"), _rows(found), strict=True):
+            write_rows(path, rows)
+        fill_page(settings.page)
+    return found
+
+
+def _stored(method: str, case: Case, settings: Settings, compute: partial[Trace]) -> Trace:
+    description = {"figure": "advice", **case.described(), "method": method}
+    return settings.stored(f"the cell '{case.name}: {method}'", description, compute)
+
+
+def _facts(case: Case) -> Trace:
+    """Return what the rules look at, as a trace of one row."""
+    objective, _ = built(case)
+    known, alike = facts_of(objective, case.parsed), similarity(objective)
+    numbers = {name: float(getattr(known, name)) for name in FACTS}
+    numbers |= {"similarity": alike.factor, "dane_step": alike.dane_step}
+    numbers["gradient_seconds"] = gradient_seconds(objective)
+    columns = {name: [number] for name, number in numbers.items()}
+    return Trace(columns=columns, status="stopped", theta=None, parameters={"end": "known"})
+
+
+def _rows(traces: Mapping[str, Trace]) -> tuple[list[Row], list[Row]]:
+    """Return the rows of the cells, and of the problems."""
+    return [*cell_rows(traces, TARGETS)], [*fact_rows(traces)]
+
+
+def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
+    """Return what is recommended for few vectors and what is best, for every judged problem."""
+    return problem_rows(problems(*_rows(traces)), AIMS[0])
+
+
+def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
+    """Draw the share of the judged cases in which a choice costs at most so many times the least.
+
+    The other choice is the one method that is near the best most often on the problems of choice.
+    """
+    known = problems(*_rows(traces))
+    judged = [problem for problem in known if problem.group == "judged"]
+    if settings.page is not None:
+        known += of_tables(*map(read_rows, beside(settings.page)))
+    figure, grid = plotting.panels(1, len(SHOWN), height=2.0, width=settings.width, least=1.7, sharey=True)
+    for axes, aim in zip(grid.flat, (AIMS[i] for i in SHOWN), strict=True):
+        alone = best_alone(known, aim)
+        for label, found in (("recommended", factors(judged, aim)), (alone, factors(judged, aim, alone))):
+            axes.ecdf(np.minimum(found, 2 * FARTHEST), label=label)
+        axes.set_title(str(aim).replace(", ", "\n"))
+        axes.set_xlim(1.0, FARTHEST)
+        axes.set_xlabel("times the best")
+        axes.legend(loc="lower right")
+    grid.flat[0].set_ylabel("share of the judged cases")
+    return figure
