@@ -77,7 +77,7 @@ def similarity(objective: Objective) -> Similarity:
     f = without_regulariser(objective)
     first = next(iterate(AndersonDANE(), f))  # whose first round averages the minimisers of the clients
     assert first.solution is not None  # everybody takes part
-    start, end = (_norm(f.mean(f.gradient(theta))) for theta in (f.initial(), first.server.theta))
+    start, end = (_norm(f.mean(f.gradient(theta))) for theta in (f.initial(), first.message.vector))
     gradients = sum(first.solution.gradients) / f.n_clients + 2.0 * f.gradient_cost
     return Similarity(factor=end / start if start > 0 else 0.0, vectors=3, gradients=gradients)
 
