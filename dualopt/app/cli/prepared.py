@@ -34,6 +34,7 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.problem.problem import Problem
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
+from dualopt.runs.auto import Auto, check_auto, last_method
 from dualopt.runs.recording import check_run, versions
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
@@ -48,6 +49,7 @@ class Result:
 
     label: str
     algorithm: Algorithm
+    clients: Objective  # in its coordinates, with its scales
     trace: Trace
     accuracy: float | None
     wall_seconds: float  # everything since it was begun or continued, measuring included
@@ -93,7 +95,7 @@ class PreparedRuns:
     problem: Problem
     prepare: Sequence[Preparation]
     clients: Mapping[str, Objective]  # of each method: in its coordinates, with its scales
-    algorithms: Mapping[str, Algorithm]
+    algorithms: Mapping[str, Algorithm | Auto]
     loop: LoopOptions
     participation: Participation
     compressor: Compressor
@@ -128,7 +130,7 @@ class PreparedRuns:
     def _run(
         self,
         label: str,
-        algorithm: Algorithm,
+        algorithm: Algorithm | Auto,
         reference: tuple[float | None, float],
         interrupt: Event,
         archive: Archive,
@@ -140,9 +142,13 @@ class PreparedRuns:
             trace = self._trace(label, algorithm, reference, interrupt, archive.checkpoint(name))
             if trace.status != "stopped":
                 archive.finish(name, trace)
+        clients = self.clients[label]
+        if isinstance(algorithm, Auto):
+            algorithm, clients = last_method(trace, clients, self.participation, self.compressor)
         return Result(
             label=label,
             algorithm=algorithm,
+            clients=clients,
             trace=trace,
             accuracy=problem.training_accuracy(asarray_like(trace.theta, problem.objective.zeros())),
             wall_seconds=time.perf_counter() - start,
@@ -151,7 +157,7 @@ class PreparedRuns:
     def _trace(
         self,
         label: str,
-        algorithm: Algorithm,
+        algorithm: Algorithm | Auto,
         reference: tuple[float | None, float],
         interrupt: Event,
         checkpoint: Checkpoint,
@@ -269,11 +275,14 @@ def prepared_runs(
         check_run(**loop.numbers, seed=options.seed)
         preparation.steps(options.seed)
         regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in
-        for spec in specs.values():
+        named = [spec for spec in specs.values() if Auto.of(spec) is None]
+        for spec in named:
             supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
+        if len(named) < len(specs):
+            check_auto(preparation.steps(options.seed), loop.scales)
         place.check(preparation)
         participation = as_participation(loop.participation)
-        own = plug_ins(options, specs.values(), loop.compressor)
+        own = plug_ins(options, named, loop.compressor)
     place.peers.agree({f"contents of {name}": repr(x and x["sha256"]).encode() for name, x in own.items()})
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
         asked = [label for label, (_, best) in found.items() if best]
@@ -297,7 +306,8 @@ def _built_runs(
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
     scales = parse_numbers(loop.scales)
-    methods = {label: spec.build("algorithm") for label, spec in specs.items()}
+    chosen = {label: auto for label, spec in specs.items() if (auto := Auto.of(spec)) is not None}
+    methods = {label: spec.build("algorithm") for label, spec in specs.items() if label not in chosen}
     clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
     compressor = built(loop.compressor, "compressor")
     console, proved = output.make_console(), {}
@@ -311,12 +321,14 @@ def _built_runs(
             algorithm.check(clients[label])
     if loop.reference and not problem.is_convex:
         raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
+    clients |= dict.fromkeys(chosen, changed)
+    every = {label: chosen.get(label) or algorithms[label] for label in specs}
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     return PreparedRuns(
         problem=problem,
         prepare=preparation.steps(options.seed),
         clients=clients,
-        algorithms=algorithms,
+        algorithms=every,
         loop=loop,
         participation=participation,
         compressor=compressor,
