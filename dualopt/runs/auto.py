@@ -37,8 +37,9 @@ __all__ = ["AUTO", "Auto", "Chosen", "check_auto", "last_method", "leaves", "met
 
 AUTO = "auto"
 LAST = "distributed-lbfgs"  # the method that is tried last: it needs neither parameters nor clients that are alike
-WINDOW = 20  # rounds of all clients in which something must have become better
-FALL = 4.0  # what the certified gap must fall by in them
+WINDOW = 10  # rounds of all clients in which something must have become better
+FALL = 4.0  # what the certified gap must fall by in them, where rates are linear
+ANY = 1.0 + 1e-9  # and where they are not
 SPENT = ("communications", "floats_up", "floats_down", "bits_up", "bits_down", "gradients", "seconds")
 ENDS = ("diverged", "stalled")  # statuses after which the next method may do better
 
@@ -99,7 +100,7 @@ class Chosen(NamedTuple):
     scales: str
 
 
-def leaves(rows: Sequence[Mapping[str, float]], *, rounds: float, patience: int = 0) -> str | None:
+def leaves(rows: Sequence[Mapping[str, float]], *, rounds: float, patience: int = 0, fall: float = FALL) -> str | None:
     """Return why a method is left after these rows of its trace, None where it goes on.
 
     Parameters
@@ -110,6 +111,8 @@ def leaves(rows: Sequence[Mapping[str, float]], *, rounds: float, patience: int 
         The number of rounds in which something must have become better.
     patience : int
         Rounds in which the model may stay where it began while the method works.
+    fall : float
+        What the certified gap must have fallen by.
 
     Examples
     --------
@@ -126,7 +129,7 @@ def leaves(rows: Sequence[Mapping[str, float]], *, rounds: float, patience: int 
         return f"E was never below {start:.6g} in {done} rounds"
     gaps = [row["certificate"] for row in rows]
     before, now = _least(gaps[:-window]), _least(gaps)
-    if not before < math.inf or gaps[-1] != gaps[-1] or now <= before / FALL:
+    if not before < math.inf or gaps[-1] != gaps[-1] or now <= before / fall:
         return None
     return f"the certified gap fell by a factor of {before / now:.3g} in {window} rounds"
 
@@ -163,6 +166,7 @@ def run_auto(
     who = as_participation(participation)
     found = recommend(objective, who, minimise=algorithm.minimise)
     methods, law = methods_of(found, objective, who, compressor), law_of(who, objective.n_clients)
+    fall = FALL if found.facts.smooth and found.facts.mu > 0 else ANY
     window, path = WINDOW / max(law.fraction * law.communication, 1e-3), _Path(_asked(found, objective))
     for number, chosen in enumerate(methods):
         last = number == len(methods) - 1
@@ -180,7 +184,7 @@ def run_auto(
                 checkpoint=kept,
                 callback=path.after_this(callback),
                 stop=path.after_this(stop),
-                watch=None if last else partial(leaves, rounds=window, patience=chosen.algorithm.patience),
+                watch=None if last else partial(leaves, rounds=window, patience=chosen.algorithm.patience, fall=fall),
                 **options,
             )
         reason = trace.parameters.get("left") or (f"it {trace.status}" if trace.status in ENDS else None)
@@ -297,7 +301,7 @@ def path_in_words(trace: Trace) -> dict[str, str]:
 
 def _asked(found: Recommendation, objective: Objective) -> dict[str, float]:
     """Return what the recommendation has cost, in the columns of a trace."""
-    spent = dict.fromkeys(SPENT, 0.0)
+    spent: dict[str, float] = dict.fromkeys(SPENT, 0.0)
     if found.measured is None:
         return spent
     zero, N = objective.zeros(), objective.n_clients

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
@@ -46,7 +46,10 @@ from dualopt.runs.divergence import above, diverges
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
 
-__all__ = ["communicated", "run", "versions"]
+if TYPE_CHECKING:
+    from dualopt.runs.auto import Auto
+
+__all__ = ["communicated", "is_auto", "run", "versions"]
 
 STALL_ROUNDS = 10
 EXPLOSION = 1e8  # above the start: a model of that size is measured, and a run that diverges need not go on
@@ -58,7 +61,7 @@ COLUMNS += ("gradient_norm", "error")
 
 @everywhere
 def run(
-    algorithm: Algorithm | str,
+    algorithm: Algorithm | Auto | str,
     objective: Objective,
     *,
     rounds: int = 100,
@@ -311,7 +314,9 @@ def _run_auto(options: Mapping[str, Any]) -> tuple[Algorithm, Trace]:
 
     require(options["watch"] is None, "watch must not be given with algorithm auto, which watches itself")
     given = {name: value for name, value in options.items() if name not in ("algorithm", "objective", "watch")}
-    return run_auto(run, Auto.of(options["algorithm"]), options["objective"], **given)
+    chosen = Auto.of(options["algorithm"])
+    assert chosen is not None
+    return run_auto(run, chosen, options["objective"], **given)
 
 
 def _described(

@@ -203,5 +203,12 @@ def test_what_is_refused() -> None:
         run("auto: rho=1", f)
 
 
+def test_where_rates_are_not_linear_any_fall_is_enough() -> None:
+    falls = rows([2.0, 1.0, 1.0, 1.0, 1.0], [8.0, 7.9, 7.8, 7.7, 7.6])
+    assert leaves(falls, rounds=4, fall=1.0) is None
+    still = rows([2.0, 1.0, 1.0, 1.0, 1.0, 1.0], [8.0, 6.0, 6.5, 7.0, 7.0, 7.0])
+    assert leaves(still, rounds=3, fall=1.01) == "the certified gap fell by a factor of 1 in 3 rounds"
+
+
 def test_losses_with_kinks() -> None:
     assert run("auto", hinge(), rounds=3).parameters["path"][0]["algorithm"] == "optimized-dualfl"

@@ -308,7 +308,8 @@ def _built_runs(
     scales = parse_numbers(loop.scales)
     chosen = {label: auto for label, spec in specs.items() if (auto := Auto.of(spec)) is not None}
     methods = {label: spec.build("algorithm") for label, spec in specs.items() if label not in chosen}
-    clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
+    clients: dict[str, Objective] = {label: changed for label in chosen}
+    clients |= {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
     compressor = built(loop.compressor, "compressor")
     console, proved = output.make_console(), {}
     with console.status("proved-best") if best else nullcontext():
@@ -321,7 +322,6 @@ def _built_runs(
             algorithm.check(clients[label])
     if loop.reference and not problem.is_convex:
         raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
-    clients |= dict.fromkeys(chosen, changed)
     every = {label: chosen.get(label) or algorithms[label] for label in specs}
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     return PreparedRuns(
