@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -34,11 +34,13 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.problem.problem import Problem
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
-from dualopt.runs.auto import Auto, check_auto, last_method
-from dualopt.runs.recording import check_run, versions
+from dualopt.runs.recording import check_run, is_auto, versions
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
 from dualopt.spec import Spec, built
+
+if TYPE_CHECKING:
+    from dualopt.runs.auto import Auto
 
 __all__ = ["Ending", "PreparedRuns", "Result", "in_picture", "prepared_runs"]
 
@@ -143,7 +145,9 @@ class PreparedRuns:
             if trace.status != "stopped":
                 archive.finish(name, trace)
         clients = self.clients[label]
-        if isinstance(algorithm, Auto):
+        if not isinstance(algorithm, Algorithm):
+            from dualopt.runs.auto import last_method  # few runs choose
+
             algorithm, clients = last_method(trace, clients, self.participation, self.compressor)
         return Result(
             label=label,
@@ -275,10 +279,12 @@ def prepared_runs(
         check_run(**loop.numbers, seed=options.seed)
         preparation.steps(options.seed)
         regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in
-        named = [spec for spec in specs.values() if Auto.of(spec) is None]
+        named = [spec for spec in specs.values() if not is_auto(spec.name)]
         for spec in named:
             supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
         if len(named) < len(specs):
+            from dualopt.runs.auto import check_auto
+
             check_auto(preparation.steps(options.seed), loop.scales)
         place.check(preparation)
         participation = as_participation(loop.participation)
@@ -306,7 +312,7 @@ def _built_runs(
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
     scales = parse_numbers(loop.scales)
-    chosen = {label: auto for label, spec in specs.items() if (auto := Auto.of(spec)) is not None}
+    chosen = {label: _choice(spec) for label, spec in specs.items() if is_auto(spec.name)}
     methods = {label: spec.build("algorithm") for label, spec in specs.items() if label not in chosen}
     clients: dict[str, Objective] = {label: changed for label in chosen}
     clients |= {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
@@ -339,6 +345,15 @@ def _built_runs(
         console=console,
         place=place,
     )
+
+
+def _choice(spec: Spec) -> Auto:
+    """Return the choice that the word auto stands for."""
+    from dualopt.runs.auto import Auto
+
+    found = Auto.of(spec)
+    assert found is not None
+    return found
 
 
 def in_picture(text: str) -> str:

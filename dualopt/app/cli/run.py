@@ -18,7 +18,6 @@ from dualopt.app.cli.usage import WidthOption
 from dualopt.arrays._checks import require
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
-from dualopt.runs.auto import path_in_words
 from dualopt.runs.tables import write_blocks, write_rows
 from dualopt.spec import Spec
 from dualopt.spec.discover import unknown_name
@@ -110,7 +109,10 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool, wi
     title = f"{plotting.proper_name(algorithm)} on {runs.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title, width=width), out / "convergence.png")
     lines = runs.described() | output.parameters_in_words(result.algorithm)
-    lines |= path_in_words(trace)
+    if "path" in trace.parameters:
+        from dualopt.runs.auto import path_in_words
+
+        lines |= path_in_words(trace)
     lines["theory"] = result.algorithm.guarantee(result.clients, runs.participation, runs.compressor)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines |= reason | {"files": f"{out}: {', '.join(files)}"}
