@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dualopt.lab.contracts.problems import converted, hinge, logistic, quadratic, spd
-from dualopt.losses import Multinomial, Squared
+from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LinearModel, Quadratic, linear_model
+from dualopt.problem.data import partition
 from theory import _problems
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "least_squares",
     "logistic",
     "lopsided",
+    "magnitudes",
     "one_concave_client",
     "one_flat_client",
     "quadratic",
@@ -46,6 +48,17 @@ def least_squares(*, mu: float = 1e-2) -> LinearModel:
 def lopsided() -> Quadratic:
     """mu_j = 0.5, 1, 6, 0.8 with the mean 2.075, the curvature of E; L_j = 4, 20, 12, 10."""
     return _problems.lopsided().objective
+
+
+def magnitudes(*, seed: int, rows: int = 200, columns: int = 6) -> LinearModel:
+    """Logistic regression on log-normal columns with units of 1 to 3e4, some zero, dealt out by Dirichlet(0.3)."""
+    rng = np.random.default_rng(seed)
+    units = 10.0 ** rng.uniform(0.0, 4.5, columns)
+    Z = rng.standard_normal((rows, columns))
+    X = np.exp(Z) * units * (rng.random((rows, columns)) < 0.7)
+    y = np.where(Z @ rng.standard_normal(columns) + rng.logistic(size=rows) > 0, 1.0, -1.0)
+    parts = [part.tolist() for part in partition("dirichlet", y, 8, alpha=0.3, seed=seed)]
+    return linear_model(X, y, loss=Logistic(), mu=1e-2, clients=parts)
 
 
 def one_flat_client() -> Quadratic:

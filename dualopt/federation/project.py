@@ -171,6 +171,8 @@ class Project(Typed):
         if self.regulariser is not None:
             _ = self.regulariser_object
         given = {"participation": self.participation, "compressor": self.compressor}
+        named = self._method.name != "auto"
+        require(named, "algorithm must not be auto in a project: sites answer to the one method that it names")
         supported(self._method, **given, regulariser=self.regulariser is not None, types=())
         self._check_secure()
         self._check_inference()

@@ -17,6 +17,7 @@ __all__ = [
     "Mixing",
     "appended",
     "empty_history",
+    "from_newest",
     "mixing_weights",
     "mixture",
     "regularisation",
@@ -73,6 +74,11 @@ def empty_history(theta: Array, memory: int) -> History:
     """Return the history before the first point, with arrays like ``theta``."""
     gram = array_namespace(theta).zeros((memory + 1, memory + 1), dtype=theta.dtype, device=device(theta))
     return History(gram, 0, 0, 0.0, 0)
+
+
+def from_newest(history: History) -> History:
+    """Return the history where the next step is plain and starts from the newest point, not from that of ``best``."""
+    return history._replace(age=0, least=float(history.gram[-1, -1]), best=0)
 
 
 def mixture(weights: Sequence[float], parts: Sequence[Array]) -> Array:

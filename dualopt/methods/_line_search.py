@@ -12,7 +12,7 @@ from dualopt.objectives import Objective
 from dualopt.solvers._line_search import SUFFICIENT_DECREASE
 from dualopt.solvers.stopping import Steps, Stop
 
-__all__ = ["AtServer", "LineSearch", "Upload", "accepts", "falls", "infinite", "inner", "shortened"]
+__all__ = ["AtServer", "LineSearch", "Upload", "accepts", "below", "falls", "infinite", "inner", "shortened"]
 
 
 class Upload(NamedTuple):
@@ -97,6 +97,19 @@ def falls(value: Array, slope: Array, new_value: Array, new_slope: Array, fall: 
     proved = close & (new_slope <= -fall)
     level = rounding & (0.5 * (slope + new_slope) <= -fall)
     return bool((new_value <= value - fall) | proved | level)
+
+
+def below(highest: float, slope: float, value: float, *, rounding: float) -> bool:
+    """Tell whether a value is below the highest of some earlier ones, by Armijo's part of what the slope promises.
+
+    Up to ``rounding``, relative to the highest one. A slope that goes uphill promises nothing.
+
+    Examples
+    --------
+    >>> [below(2.0, slope, value, rounding=0.0) for slope, value in ((-1.0, 1.9999), (-1.0, 1.99995), (1.0, 2.0))]
+    [True, False, True]
+    """
+    return value <= highest + SUFFICIENT_DECREASE * min(slope, 0.0) + rounding * abs(highest)
 
 
 def shortened(value: Array, gradient: Array, step: Array, new_value: Array) -> Array:

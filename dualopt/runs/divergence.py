@@ -1,8 +1,9 @@
 """Whether a run diverges, from its energies alone.
 
-Methods whose clients begin without duals, or that mix points, rise at first, and then converge: AndersonDANE to 1e18 on
-small quadratics with kappa = 1e4. Height tells nothing, then; what tells is that a long run stays above its start, does
-not come down, and does not come to rest. The rule looks at the last third of the rounds, and at the third before.
+Methods whose clients begin without duals, or that mix points and look at no values, rise at first, and then converge:
+Anderson's mixtures of DANE's steps to 1e18 on small quadratics with kappa = 1e4. Height tells nothing, then; what tells
+is that a long run stays above its start, does not come down, and does not come to rest. The rule looks at the last
+third of the rounds, and at the third before.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from itertools import islice
 from dualopt.arrays.xp import Array, array_namespace, width
 from dualopt.engine.rounds import iterate, resolve, scaled
 from dualopt.methods import Algorithm, AndersonDANE
+from dualopt.methods.anderson_dane import SOLUTION
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
@@ -92,12 +93,14 @@ def similarity(objective: Objective) -> Similarity:
     """
     f = without_regulariser(objective)
     rounds = list(islice(iterate(AndersonDANE(), f), 3))  # the average of the minimisers, the gradients, a step of DANE
-    points = f.initial(), rounds[0].server.theta, rounds[2].server.theta
-    start, average, after = (_norm(f.mean(f.gradient(theta))) for theta in points)
+    average, step = rounds[0].message.vector, rounds[2].message.vector
+    begin, middle, end = (_norm(f.mean(f.gradient(theta))) for theta in (f.initial(), average, step))
+    if rounds[1].message.asks != SOLUTION:  # the average is worse than the start, and no step was taken from it
+        end = math.inf
     spent = sum(float(sum(s.solution.gradients)) for s in rounds if s.solution is not None) / f.n_clients
     return Similarity(
-        factor=average / start if start > 0 else 0.0,
-        dane_step=after / average if average > NOTHING * start else 0.0,
+        factor=middle / begin if begin > 0 else 0.0,
+        dane_step=end / middle if middle > NOTHING * begin else 0.0,
         vectors=5,
         gradients=spent + 2.0 * f.gradient_cost,  # those at the average are among the rounds
     )

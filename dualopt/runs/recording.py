@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
@@ -46,7 +46,10 @@ from dualopt.runs.divergence import above, diverges
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
 
-__all__ = ["communicated", "run", "versions"]
+if TYPE_CHECKING:
+    from dualopt.runs.auto import Auto
+
+__all__ = ["communicated", "is_auto", "run", "versions"]
 
 STALL_ROUNDS = 10
 EXPLOSION = 1e8  # above the start: a model of that size is measured, and a run that diverges need not go on
@@ -58,7 +61,7 @@ COLUMNS += ("gradient_norm", "error")
 
 @everywhere
 def run(
-    algorithm: Algorithm | str,
+    algorithm: Algorithm | Auto | str,
     objective: Objective,
     *,
     rounds: int = 100,
@@ -83,8 +86,12 @@ def run(
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
     engine: Clustered | str | None = None,
+    watch: Callable[[Sequence[Mapping[str, float]]], str | None] | None = None,
 ) -> Trace:
     """Run a method and record every round.
+
+    With the algorithm ``"auto"`` it is the recommended one, and another one from the model that was reached where its
+    rounds show that it must be changed (:class:`dualopt.runs.auto.Auto`); ``Trace.parameters["path"]`` says which.
 
     Parameters
     ----------
@@ -130,6 +137,9 @@ def run(
     interruptible : bool, default True
         Whether Ctrl-C (``KeyboardInterrupt``) ends the run with what was recorded so far and status ``stopped``;
         otherwise it is passed on.
+    watch : callable, optional
+        ``watch(rows)``, after each round, of all rows so far, those before a checkpoint too; a sentence ends the run
+        with status ``stopped``, and stands in ``Trace.parameters["left"]``.
 
     Returns
     -------
@@ -154,6 +164,9 @@ def run(
     >>> trace.status, trace.theta.round(3).tolist(), bool(trace["certificate"][-1] <= 1e-6 * trace["energy"][-1])
     ('converged', [1.0], True)
     """
+    options, left = dict(locals()), None
+    if is_auto(algorithm):
+        return _run_auto(options)[1]
     algorithm = with_objects(algorithm, objective)
     check_run(
         rounds=rounds,
@@ -246,6 +259,8 @@ def run(
                     status = "converged"
                 elif still >= max(STALL_ROUNDS, algorithm.patience):
                     status = "stalled"
+                elif watch is not None and n < rounds and (left := watch(recorder.rows)):
+                    status = "stopped"
                 else:
                     status = "stopped" if answer else status
                     if checkpoint is not None and (n < rounds or answer):
@@ -275,6 +290,7 @@ def run(
         "measure_every": measure_every,
         "reference": reference,
         **({"reference_gap": reference_gap} if reference_gap else {}),
+        **({"left": left} if left else {}),
         **({"scales": own} if own else {}),
         **({} if packs is None else {"compressor": described(packs)}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
@@ -284,6 +300,23 @@ def run(
         **(parameters or {}),
     }
     return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=record)
+
+
+def is_auto(algorithm: Any) -> bool:
+    """Tell whether a method, or its text, leaves the choice to the run."""
+    name = algorithm.partition(":")[0].strip() if isinstance(algorithm, str) else getattr(algorithm, "name", "")
+    return name == "auto"
+
+
+def _run_auto(options: Mapping[str, Any]) -> tuple[Algorithm, Trace]:
+    """Return the last method of a run that chooses, and its trace."""
+    from dualopt.runs.auto import Auto, run_auto  # few runs choose
+
+    require(options["watch"] is None, "watch must not be given with algorithm auto, which watches itself")
+    given = {name: value for name, value in options.items() if name not in ("algorithm", "objective", "watch")}
+    chosen = Auto.of(options["algorithm"])
+    assert chosen is not None
+    return run_auto(run, chosen, options["objective"], **given)
 
 
 def _described(

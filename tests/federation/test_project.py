@@ -122,6 +122,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         ({"loss": "squared"}, "classes must not be given for loss squared"),
         ({"algorithm": "feddyn", "participation": "subset=4"}, "participation subset=4 does not fit 3 sites"),
         ({"participation": "subset=2"}, "algorithm dualfl does not support participation subset=2"),
+        ({"algorithm": "auto"}, "algorithm must not be auto in a project"),
         ({"deadline": 0.0}, "deadline must be a positive number of seconds"),
         ({"regulariser": "l1=0.1"}, "algorithm dualfl does not support a regulariser"),
         ({"regulariser": "mine.py:Mine=1"}, "regulariser names 'mine.py:Mine', which"),

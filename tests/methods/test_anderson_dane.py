@@ -10,10 +10,11 @@ import pytest
 from dualopt.engine.rounds import iterate
 from dualopt.methods import AndersonDANE
 from dualopt.methods._anderson import History
+from dualopt.methods.anderson_dane import POINT, SOLUTION, Upload
 from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
-from tests.problems import hinge, lopsided, one_flat_client, quadratic
+from tests.problems import hinge, lopsided, magnitudes, one_flat_client, quadratic
 
 START = np.array([1.0, -2.0, 0.5, 3.0])
 
@@ -22,10 +23,16 @@ def seen(method: AndersonDANE, f, rounds: int, start=START):
     return list(islice(iterate(method, f, theta0=start), rounds))
 
 
-def test_the_first_model_is_the_mean_of_the_local_minimisers() -> None:
+def test_the_first_point_is_the_mean_of_the_local_minimisers() -> None:
+    """It is the model once its value is known, below that of the start."""
     f = lopsided()
     own = np.linalg.solve(f.A, f.b[..., None])[..., 0]
-    np.testing.assert_allclose(seen(AndersonDANE(solver=Exact()), f, 1)[0].server.theta, own.mean(axis=0), rtol=1e-12)
+    first, second = seen(AndersonDANE(solver=Exact()), f, 2)
+    np.testing.assert_allclose(first.message.vector, own.mean(axis=0), rtol=1e-12)
+    assert first.server.theta.tolist() == START.tolist()
+    assert second.server.theta is second.server.point is first.server.point
+    energies = [float(f.mean(f.value(s.server.theta))) for s in (first, second)]
+    np.testing.assert_allclose(second.server.values[-2:], energies, rtol=1e-12)
 
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
@@ -36,11 +43,11 @@ def test_the_iteration_with_its_matrices(weight: float) -> None:
     snapshots = seen(AndersonDANE(solver=Exact(), eta=0.3, weight=weight), f, 4)
     theta = snapshots[0].server.point
     step = -inverse @ (H @ theta - f.b.mean(axis=0))
-    assert np.array_equal(snapshots[1].server.theta, snapshots[0].server.theta)
     np.testing.assert_allclose(snapshots[1].message.vector, H @ theta - f.b.mean(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(snapshots[2].server.theta, theta + step, rtol=1e-10)
+    assert all(np.array_equal(s.server.theta, theta) for s in snapshots[1:3])
     np.testing.assert_allclose(snapshots[2].server.point, theta + 0.3 * step, rtol=1e-10)
-    assert [s.message.solve for s in snapshots] == [False, True, False, True]
+    assert np.array_equal(snapshots[3].server.theta, snapshots[2].server.point)
+    assert [s.message.asks for s in snapshots] == [POINT, SOLUTION, POINT, SOLUTION]
 
 
 def test_products_are_those_of_the_inverse_of_the_preconditioner() -> None:
@@ -54,7 +61,7 @@ def test_products_are_those_of_the_inverse_of_the_preconditioner() -> None:
 def test_a_step_that_is_too_long_is_halved() -> None:
     """Two clients with the curvatures 1 and 100 exchanged: the eigenvalue is 25.5, where 2/0.2 = 10 is admitted."""
     f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
-    plain = seen(AndersonDANE(solver=Exact(), memory=1), f, 60, np.array([1.0, 5.0]))
+    plain = seen(AndersonDANE(solver=Exact(), memory=1, eta=0.2), f, 60, np.array([1.0, 5.0]))
     assert 0.01 < plain[-1].server.eta < 2.0 / 25.5
     assert np.linalg.norm(plain[-1].server.theta - f.minimiser()) < 1e-8
     fine = seen(AndersonDANE(solver=Exact(), eta=0.07), f, 9, np.array([1.0, 5.0]))
@@ -71,7 +78,7 @@ def judged(*, age: int, product: float, least: float = 1.0, known: int = 3):
     before = tuple(np.array([x]) for x in (0.0, 2.0, 3.0, 4.0))
     ones = (np.ones(1),) * 4
     server = server._replace(
-        point=np.array([5.0]),
+        theta=np.array([5.0]),
         gradient=np.array([-product]),
         points=before,
         residuals=ones,
@@ -82,11 +89,10 @@ def judged(*, age: int, product: float, least: float = 1.0, known: int = 3):
     return method.server(server, np.array([6.0]), first_round(1))[0]
 
 
-def test_the_mean_solution_at_a_refused_point_is_no_model() -> None:
-    """Its product is more than 2^2 times the least: the model stays, and the next step starts at the point of that."""
+def test_after_a_point_with_a_large_residual_comes_the_plain_step_from_the_best_one() -> None:
+    """Its product is more than 2^2 times the least."""
     kept, refused = judged(age=1, product=4.0), judged(age=1, product=4.5)
-    assert kept.theta.tolist() == [6.0]
-    assert refused.theta.tolist() == [7.0]
+    assert kept.history.age == 2
     assert refused.point.tolist() == [3.0 + 0.25]
     assert (refused.history.age, refused.history.known) == (0, 0)
 
@@ -105,6 +111,64 @@ def test_eta_is_halved_by_plain_steps_alone(age: int, product: float, eta: float
 def test_residuals_are_compared_with_the_least_since_the_plain_step() -> None:
     """The product with the residual before is (1 + 3)/2, which is less."""
     assert [judged(age=0, product=3.0, least=least).eta for least in (2.5, 3.5)] == [0.125, 0.25]
+
+
+def valued(value: float, *, age: int = 1, slope: float = -1.0, values=(8.0, 1.0, 2.0, 4.0, 3.0)):
+    """The server at the point 5 with the residual 1, after the value at the point 6; slopes are gradients there."""
+    server = judged(age=0, product=1.0)
+    history = server.history._replace(age=age, least=0.5, best=2)
+    server = server._replace(theta=np.array([5.0]), point=np.array([6.0]), gradient=np.array([slope]))
+    server = server._replace(values=values, history=history, eta=0.25)
+    upload = Upload(np.asarray(value), np.array([7.0]))
+    return AndersonDANE(solver=Exact(), memory=3).server(server, upload, first_round(1))
+
+
+@pytest.mark.parametrize(
+    ("value", "slope", "accepted"),
+    [
+        (8.0, 0.0, True),  # the largest of five, and not the newest
+        (8.0 * (1.0 + 2e-15), 0.0, True),  # 10 units in the last place above
+        (8.0 * (1.0 + 3e-15), 0.0, False),
+        (8.0 - 1.1e-4, -1.0, True),  # a fall by 1e-4 times the slope
+        (8.0 - 0.9e-4, -1.0, False),
+        (8.0, 1.0, True),  # a slope that goes uphill admits nothing more
+        (8.0 + 0.9e-4, 1.0, False),
+        (np.inf, -1.0, False),
+        (np.nan, -1.0, False),
+    ],
+)
+def test_a_point_is_accepted_by_the_last_five_values(value: float, slope: float, accepted: bool) -> None:
+    server, message = valued(value, slope=slope)
+    assert server.theta.tolist() == ([6.0] if accepted else [5.0])
+    assert (message.asks == SOLUTION) == server.solving == accepted
+    assert server.values == ((1.0, 2.0, 4.0, 3.0, value) if accepted else (8.0, 1.0, 2.0, 4.0, 3.0))
+    assert server.gradient.tolist() == ([7.0] if accepted else [slope])
+
+
+@pytest.mark.parametrize(("age", "eta"), [(1, 0.25), (0, 0.0625)])
+def test_after_a_refused_point_comes_the_plain_step_from_the_model(age: int, eta: float) -> None:
+    """With a quarter of eta where the refused one was plain."""
+    server, message = valued(9.0, age=age)
+    assert (server.eta, server.point.tolist(), message.vector.tolist()) == (eta, [5.0 + eta], [5.0 + eta])
+    assert (server.history.age, server.history.best, server.history.least) == (0, 0, 1.0)
+
+
+def test_the_mean_of_the_local_minimisers_may_be_worse_than_the_start() -> None:
+    """From the minimiser of E, to which the clients return; eta is that of the method then."""
+    f = Quadratic(A=np.array([[[1.0]], [[9.0]]]), b=np.array([[5.0], [5.0]]))
+    first, second, third, fourth = seen(AndersonDANE(solver=Exact()), f, 4, f.minimiser())
+    assert first.message.vector.tolist() == [(5.0 + 5.0 / 9.0) / 2.0]
+    assert [s.server.theta.tolist() for s in (first, second, third, fourth)] == [[1.0]] * 4
+    assert [s.message.asks for s in (first, second, third)] == [POINT, POINT, SOLUTION]
+    assert fourth.server.eta == 1.0
+
+
+def test_nothing_explodes_on_columns_of_other_magnitudes() -> None:
+    """Where residuals alone were judged, E rose to 1e8 times that of the start."""
+    f = magnitudes(seed=2)
+    energies = [float(f.mean(f.value(s.server.theta))) for s in seen(AndersonDANE(), f, 40, f.initial())]
+    assert max(energies) <= float(f.mean(f.value(f.initial()))) * (1.0 + 1e-12)
+    assert energies[-1] < 0.9 * energies[0]
 
 
 def test_what_is_refused() -> None:

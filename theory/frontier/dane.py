@@ -186,7 +186,8 @@ def anderson_dane_quadratics_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"For strongly convex quadratic clients, exact solutions, $K = \frac1N\sum_j(H_j + w)^{-1}$ and any"
     r" memory, in the norm of $K^{-1}$, with the least over $\sum_ia_i = 1$:"
     r" $|r^{n+1}|^2 \le q^2\min(|\sum_ia_ir^i|^2 + \lambda\sum_ia_i^2|r^i|^2) \le (1 + \lambda)q^2|r^n|^2$,"
-    r" $q = \max_k|1 - \eta k| < 1$ over the eigenvalues $k$ of $KH$.",
+    r" $q = \max_k|1 - \eta k| < 1$ over the eigenvalues $k$ of $KH$. After a mixture that its value refuses, the"
+    r" sum is $r^n$; no value refuses a plain step for $\eta k \le 2(1 - 10^{-4})$, so that $\eta$ stays.",
     assumptions=contracts,
     cases=anderson_dane_quadratics_cases,
 )
@@ -201,22 +202,25 @@ def anderson_dane_quadratics(case: Case) -> Iterator[Inequality]:
     q, lam = factor_of(case), regularisation(np.zeros(1))
     unit = 16.0 * EPSILON * case.L / case.mu * float(np.linalg.norm(root, 2))
     last = least = weights = math.nan
-    point, residuals = case.first().server.point, []
+    server, residuals = case.first().server, []
     for n, s in enumerate(case.snapshots(), start=1):
-        if not s.server.solving and n > 1:  # not the round of the own minimisers, and not one of gradients
+        yield Inequality(n, case.algorithm.eta, s.server.eta, "eta stays")
+        if server.solving and server.started:  # not the round of the own minimisers, and not one of gradients
             residuals.append(root @ s.server.residuals[-1])
             size = float(np.linalg.norm(residuals[-1]))
             if size < VISIBLE * float(np.linalg.norm(residuals[0])):
                 break
             if len(residuals) > 1:
-                error = unit * weights * float(np.linalg.norm(point) + np.linalg.norm(case.theta))
+                error = unit * weights * float(np.linalg.norm(server.theta) + np.linalg.norm(case.theta))
                 yield Inequality(n, size, q * least, "residual and the least mixture", error)
                 yield Inequality(n, size, math.sqrt(1.0 + lam) * q * last, "successive residuals", error)
                 if case.attained and len(residuals) == 2:
                     yield Inequality(n, q * last, size, "successive residuals, attained", error)
-            least, weights = mixed(residuals[-s.server.history.known :], lam) if s.server.history.age else (size, 1.0)
             last = size
-        point = s.server.point
+            least, weights = mixed(residuals[-s.server.history.known :], lam)
+        if s.server.history.age == 0:  # a plain step comes next
+            least, weights = last, 1.0
+        server = s.server
 
 
 def mixed(residuals: list[Array], lam: float) -> tuple[float, float]:

@@ -30,6 +30,7 @@ from dualopt.methods import (
 from dualopt.methods._anderson import mixing_weights
 from dualopt.methods._estimate import growth
 from dualopt.methods.adaptive_acc_s_dane import FALL
+from dualopt.methods.anderson_dane import SOLUTION
 from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK
 from dualopt.methods.giant import DIRECTION
 from dualopt.objectives import LinearModel, Quadratic
@@ -210,7 +211,8 @@ def largest(method: Any, right: Any, gram: Any, known: int) -> tuple[float, ...]
 
 def first_solution(method: Any, right: Any, c: Any, message: Any, *arguments: Any) -> Any:
     """Upload the solution of the first client for those of all: its inverse Hessian alone."""
-    return first_client(method, right, c, message, *arguments) if message.solve else right(c, message, *arguments)
+    asked = message.asks == SOLUTION
+    return first_client(method, right, c, message, *arguments) if asked else right(c, message, *arguments)
 
 
 QUADRATIC, SAFE = "anderson_quadratics", "anderson_safeguard"
@@ -262,6 +264,10 @@ DANE: dict[str, Variant] = {
     ),
     "weights with sum 1.01": instead(AndersonDANE, "_mixed", longer_weights, "anderson_dane_quadratics"),
     "equal weights": instead(AndersonDANE, "_mixed", equal_weights, "anderson_dane_quadratics"),
+    "plain steps are refused": edit(
+        *(AndersonDANE, "_accepted_or_not", "max(server.values), slope", "server.values[-1], 1e4 * slope"),
+        caught="anderson_dane_quadratics",
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -34,10 +34,13 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.problem.problem import Problem
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
-from dualopt.runs.recording import check_run, versions
+from dualopt.runs.recording import check_run, is_auto, versions
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
 from dualopt.spec import Spec, built
+
+if TYPE_CHECKING:
+    from dualopt.runs.auto import Auto
 
 __all__ = ["Ending", "PreparedRuns", "Result", "in_picture", "prepared_runs"]
 
@@ -48,6 +51,7 @@ class Result:
 
     label: str
     algorithm: Algorithm
+    clients: Objective  # in its coordinates, with its scales
     trace: Trace
     accuracy: float | None
     wall_seconds: float  # everything since it was begun or continued, measuring included
@@ -93,7 +97,7 @@ class PreparedRuns:
     problem: Problem
     prepare: Sequence[Preparation]
     clients: Mapping[str, Objective]  # of each method: in its coordinates, with its scales
-    algorithms: Mapping[str, Algorithm]
+    algorithms: Mapping[str, Algorithm | Auto]
     loop: LoopOptions
     participation: Participation
     compressor: Compressor
@@ -128,7 +132,7 @@ class PreparedRuns:
     def _run(
         self,
         label: str,
-        algorithm: Algorithm,
+        algorithm: Algorithm | Auto,
         reference: tuple[float | None, float],
         interrupt: Event,
         archive: Archive,
@@ -140,9 +144,15 @@ class PreparedRuns:
             trace = self._trace(label, algorithm, reference, interrupt, archive.checkpoint(name))
             if trace.status != "stopped":
                 archive.finish(name, trace)
+        clients = self.clients[label]
+        if not isinstance(algorithm, Algorithm):
+            from dualopt.runs.auto import last_method  # few runs choose
+
+            algorithm, clients = last_method(trace, clients, self.participation, self.compressor)
         return Result(
             label=label,
             algorithm=algorithm,
+            clients=clients,
             trace=trace,
             accuracy=problem.training_accuracy(asarray_like(trace.theta, problem.objective.zeros())),
             wall_seconds=time.perf_counter() - start,
@@ -151,7 +161,7 @@ class PreparedRuns:
     def _trace(
         self,
         label: str,
-        algorithm: Algorithm,
+        algorithm: Algorithm | Auto,
         reference: tuple[float | None, float],
         interrupt: Event,
         checkpoint: Checkpoint,
@@ -269,13 +279,18 @@ def prepared_runs(
         check_run(**loop.numbers, seed=options.seed)
         preparation.steps(options.seed)
         regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in
-        for spec in specs.values():
+        named = [spec for spec in specs.values() if not is_auto(spec.name)]
+        for spec in named:
             supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
+        if len(named) < len(specs):
+            from dualopt.runs.auto import check_auto
+
+            check_auto(preparation.steps(options.seed), loop.scales)
         place.check(preparation)
         participation = as_participation(loop.participation)
         own = plug_ins(
             options,
-            specs.values(),
+            named,
             preparation=preparation.named().values(),
             participation=[loop.participation],
             compressor=[loop.compressor],
@@ -303,8 +318,10 @@ def _built_runs(
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
     scales = parse_numbers(loop.scales)
-    methods = {label: spec.build("algorithm") for label, spec in specs.items()}
-    clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
+    chosen = {label: _choice(spec) for label, spec in specs.items() if is_auto(spec.name)}
+    methods = {label: spec.build("algorithm") for label, spec in specs.items() if label not in chosen}
+    clients: dict[str, Objective] = {label: changed for label in chosen}
+    clients |= {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
     compressor = built(loop.compressor, "compressor")
     console, proved = output.make_console(), {}
     with console.status("proved-best") if best else nullcontext():
@@ -317,12 +334,13 @@ def _built_runs(
             algorithm.check(clients[label])
     if loop.reference and not problem.is_convex:
         raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
+    every = {label: chosen.get(label) or algorithms[label] for label in specs}
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     return PreparedRuns(
         problem=problem,
         prepare=preparation.steps(options.seed),
         clients=clients,
-        algorithms=algorithms,
+        algorithms=every,
         loop=loop,
         participation=participation,
         compressor=compressor,
@@ -333,6 +351,15 @@ def _built_runs(
         console=console,
         place=place,
     )
+
+
+def _choice(spec: Spec) -> Auto:
+    """Return the choice that the word auto stands for."""
+    from dualopt.runs.auto import Auto
+
+    found = Auto.of(spec)
+    assert found is not None
+    return found
 
 
 def in_picture(text: str) -> str:

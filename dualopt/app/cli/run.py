@@ -32,7 +32,7 @@ def run(
         str,
         Option(
             help="A method, such as dualfl or feddyn:alpha=3 (see: dualopt list algorithms), or FILE.py:NAME for one "
-            "of yours."
+            "of yours; auto begins with what is recommended, and changes it where a few rounds show that it must."
         ),
     ] = "dualfl",
     param: Annotated[
@@ -109,8 +109,11 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool, wi
     title = f"{plotting.proper_name(algorithm)} on {runs.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title, width=width), out / "convergence.png")
     lines = runs.described() | output.parameters_in_words(result.algorithm)
-    clients = runs.clients[result.label]
-    lines["theory"] = result.algorithm.guarantee(clients, runs.participation, runs.compressor)
+    if "path" in trace.parameters:
+        from dualopt.runs.auto import path_in_words
+
+        lines |= path_in_words(trace)
+    lines["theory"] = result.algorithm.guarantee(result.clients, runs.participation, runs.compressor)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines |= reason | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(runs.console, f"dualopt run: {algorithm}", lines)

@@ -33,8 +33,8 @@ from dualopt.problem.inputs import (
 from dualopt.problem.inputs._frames import as_frame
 from dualopt.problem.models import Model, Schema
 from dualopt.regularisers import L1
+from dualopt.runs.auto import last_method
 from dualopt.runs.inference import Inference, inference
-from dualopt.runs.recommendation import recommend
 from dualopt.runs.recording import run
 from dualopt.runs.trace import Trace
 from dualopt.spec import built
@@ -205,33 +205,24 @@ class FederatedLinearModel(BaseEstimator):
         self.intercept_ = np.array(theta[:, p]) if theta.shape[1] > p else np.zeros(len(theta), theta.dtype)
 
     def _run(self, objective: Any, seed: int) -> tuple[Any, Trace]:
-        """Return the method and its trace; the next best where what was chosen for the problem diverges."""
+        """Return the method, the last one where it is chosen for the problem, and the trace."""
         scale = float(objective.mean(objective.value(objective.zeros())))
+        chooses = isinstance(self.algorithm, str) and self.algorithm == "auto"
         participation = as_participation(self.participation)
-        if isinstance(self.algorithm, str) and self.algorithm == "auto":
-            found = recommend(objective, participation, minimise="gradients")  # nothing is sent here
-            method, scales, other = found.algorithm, found.scales, found.rule.runner_up
-        else:
-            method, scales, other = self.algorithm, "none", None
-
-        def traced(method: Any, scales: str) -> Trace:
-            return run(
-                method,
-                objective,
-                rounds=int(self.max_rounds),
-                tol=self.tol,
-                atol=max(self.tol**2 * scale, NOTHING),
-                theta0=self._start(objective),
-                participation=participation,
-                scales=scales,
-                compressor=self.compressor,
-                seed=seed,
-            )
-
-        trace = traced(method, scales)
-        if trace.status == "diverged" and other is not None:
-            return other, traced(other, "none")
-        return method, trace
+        trace = run(
+            "auto: minimise=gradients" if chooses else self.algorithm,  # nothing is sent here
+            objective,
+            rounds=int(self.max_rounds),
+            tol=self.tol,
+            atol=max(self.tol**2 * scale, NOTHING),
+            theta0=self._start(objective),
+            participation=participation,
+            compressor=self.compressor,
+            seed=seed,
+        )
+        if not chooses:
+            return self.algorithm, trace
+        return last_method(trace, objective, participation, self.compressor)[0], trace
 
     def _schema(self, X: Any) -> Schema:
         """Return what rows of the model are; labels are those of a classifier."""
