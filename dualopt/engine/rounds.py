@@ -386,7 +386,6 @@ def resolve(
     """
     method = with_objects(algorithm, objective)
     operator = as_compressor(compressor, objective)
-    require(operator is None or not method.uncompressed, f"compressor must not be given: {method.uncompressed}")
     needs = frozenset() if participation is None else participation.needs(objective.n_clients)
     for need in sorted(needs - method.supports):
         raise ValueError(f"algorithm {type(method).__name__} does not support {need} participation.")

@@ -90,9 +90,6 @@ class Algorithm(Typed):
     ends. Uploads that the server adds up go with "errors": what did not arrive is sent with the next one, and the
     client alone keeps it. See ``Oracle.sent``."""
 
-    uncompressed: ClassVar[str] = ""
-    """Why uploads of the method cannot be compressed, in words without a full stop; empty where they can."""
-
     receivers: ClassVar[frozenset[str]] = frozenset()
     """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round. A class
     that writes ``receive`` or ``receive_inactive`` has those in it, and what it inherits."""

@@ -513,10 +513,6 @@ def test_methods_can_be_compared_with_a_compressor(program):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (
-            "--algorithm distributed-newton-cg --compressor natural",
-            "algorithm distributed-newton-cg does not support compressor natural: ",
-        ),
         ("--algorithm fedsplit --compressor rand-k", "compressor rand-k needs size: write 'rand-k: size=...'."),
         ("--algorithm fedsplit --compressor naturel", "compressor must be one of cohorts, identity, natural, "),
         ("--algorithm fedsplit --compressor rand-k=651", "size of the compressor must be at most the number of coord"),

@@ -22,7 +22,7 @@ from dualopt import iterate, run
 from dualopt.arrays.tree import leaves
 from dualopt.engine import Blocks
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import as_compressor, resolve
+from dualopt.engine.rounds import resolve
 from dualopt.engine.traffic import of_message
 from dualopt.methods.compressors import Identity, Rounding
 from dualopt.methods.oracle import Oracle
@@ -47,14 +47,13 @@ COMPRESSORS = {
     name: kind(**getattr(kind, "example", {}))
     for name, kind in everything("compressor", dualopt.methods.compressors).items()
 }
-ABLE = [name for name, kind in METHODS.items() if not kind.uncompressed]
 LOSSY = [name for name, c in COMPRESSORS.items() if not isinstance(c, Identity)]
-PAIRS = [(name, c) for name in ABLE for c in LOSSY]
+PAIRS = [(name, c) for name in METHODS for c in LOSSY]
 SCALES: dict[str, Any] = {"none": None, "suggested": "suggested", "numbers": (1.0, 2.0, 0.5, 4.0, 1.5, 3.0)}
 ROUNDS = 4
 
 pairs = pytest.mark.parametrize(("name", "compressor"), PAIRS)
-methods = pytest.mark.parametrize("name", ABLE)
+methods = pytest.mark.parametrize("name", METHODS)
 
 
 def objective() -> Any:
@@ -311,18 +310,6 @@ def test_theorems_are_kept_and_others_are_not_claimed() -> None:
 
 def recorded_last(name: str, f: Any, compressor: Any) -> Any:
     return next(islice(iterate(METHODS[name](), f, compressor=compressor), 500, None)).server.theta
-
-
-def test_a_method_says_in_a_sentence_why_nothing_of_it_is_compressed() -> None:
-    f = objective()
-    for kind in METHODS.values():
-        for compressor in COMPRESSORS.values():
-            packs = as_compressor(compressor, f)
-            if kind.uncompressed and packs is not None:
-                with pytest.raises(ValueError, match=r"^compressor must not be given: .*[^.]\.$"):
-                    resolve(kind(), f, None, compressor)
-            else:
-                resolve(kind(), f, None, compressor)
 
 
 @methods
