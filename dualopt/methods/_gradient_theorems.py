@@ -6,7 +6,7 @@ import math
 from typing import Annotated, Any
 
 from dualopt.arrays._checks import NonNegative, require
-from dualopt.arrays.xp import Array, array_namespace
+from dualopt.arrays.xp import Array, array_namespace, epsilon
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._estimate import growth
 from dualopt.methods._line_search import inner
@@ -84,7 +84,7 @@ def spectrum(mu: float, L: float, weight: float = 0.0) -> tuple[float, float]:
 def _mixed(method: Any, known: Known) -> float:
     least, most = spectrum(known.mu, known.L, method.weight)
     plain = max(abs(1.0 - method.eta * least), abs(1.0 - method.eta * most))
-    return math.sqrt(1.0 + regularisation(known.objective.mu)) * plain
+    return math.sqrt(1.0 + regularisation(epsilon(known.objective.mu))) * plain
 
 
 def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, epsilon
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._parameters import reflection_factor
 from dualopt.methods._theorem import ALL, ANY_LAW, SMOOTH_STRONG, Known, Need, Theorem, rounded_up, squares
@@ -129,7 +129,7 @@ def everybody_averages(step: Callable[[Any], float], points: Callable[[Any, Any]
 
 def _mixed(method: Any, known: Known) -> float:
     r"""Return :math:`\sqrt{1 + \lambda}\,\delta`, with the regularisation of the weights of a mixture."""
-    return math.sqrt(1.0 + regularisation(known.objective.mu)) * _delta(method, known, method.step)
+    return math.sqrt(1.0 + regularisation(epsilon(known.objective.mu))) * _delta(method, known, method.step)
 
 
 def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:

@@ -129,7 +129,7 @@ class AndersonFedSplit(Mixing):
         r = oracle.sent(2.0 * (x - message.consensus))
         residuals = (*c.residuals[1:], r)
         products = array_namespace(r).stack([client_dot(r, earlier) for earlier in residuals], axis=-1)
-        return Client(x, (*c.images[1:], z + r), residuals), Upload(r, products)
+        return Client(x, (*c.images[1:], z + r), residuals), Upload(r, oracle.in_single(products))
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
         """Judge the point by its residual, and choose the weights of the next one."""

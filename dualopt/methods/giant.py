@@ -136,7 +136,7 @@ class GIANT(LineSearch):
             return c, oracle.sent(direction, since=0.0)
         p = broadcast(message.vector, c.theta.shape)
         slopes = [client_dot(oracle.evaluate(c.theta - t * p).grad_f, p) for t in sorted(self.steps)]
-        return c, oracle.in_full(array_namespace(p).stack(slopes, axis=-1))
+        return c, oracle.in_single(array_namespace(p).stack(slopes, axis=-1))
 
     def server(self, server: Server, mean: Upload | Array, round: Round) -> tuple[Server, Message]:
         """Judge the point, pass the direction on, or choose the step."""

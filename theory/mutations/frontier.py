@@ -202,7 +202,7 @@ def longer_weights(method: Any, right: Any, *arguments: Any) -> tuple[float, ...
     return tuple(1.01 * a for a in right(*arguments))
 
 
-def largest(method: Any, right: Any, gram: Any, known: int) -> tuple[float, ...]:
+def largest(method: Any, right: Any, gram: Any, known: int, rounding: float) -> tuple[float, ...]:
     """Return the largest mixture for the smallest."""
     found = mixing_weights(np.linalg.pinv(gram[-known:, -known:]))
     return (0.0,) * (method.memory + 1 - known) + tuple(map(float, found))
