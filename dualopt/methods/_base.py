@@ -158,6 +158,14 @@ class Algorithm(Typed):
         """Return the states of the others when the new message arrives."""
         return clients
 
+    def delivered(self, server: Any, message: Any) -> Any:
+        """Return the state of the server where ``message`` is what arrives of its new message, through a compressor.
+
+        So it knows at which points gradients are, and where local problems have their centers. A method that does not
+        write this method is refused a compressed way down: what it has proved or stored would be of other messages.
+        """
+        return server
+
     def local_objective(self, objective: Objective) -> Objective:
         """Return what the clients work on instead of ``objective``, such as sharpness-aware gradients."""
         return objective

@@ -135,3 +135,7 @@ class AndersonDANE(DANE, Mixing):
         point = mixture(weights, points) + eta * mixture(weights, residuals)
         theta = server.theta if refused else mean
         return Server(theta, point, g, points, residuals, gradients, history, eta, False, True), Message(point, False)
+
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Take the point, or the gradient, that arrived."""
+        return server._replace(gradient=message.vector) if message.solve else server._replace(point=message.vector)

@@ -139,6 +139,10 @@ class AndersonFedSplit(Mixing):
         consensus = mixture(weights, images)
         return Server(theta, consensus, images, history), Message(consensus, weights)
 
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Go on with the mean of the :math:`z_j`, which the uploads tell: clients reflect at what arrived."""
+        return server
+
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``z_j = theta* - s grad f_j(theta*)``, as for FedSplit."""
         z = theta - self.step * objective.gradient(theta)

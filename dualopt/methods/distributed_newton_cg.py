@@ -107,6 +107,12 @@ class DistributedNewtonCG(LineSearch):
         theta, downhill = server.theta + server.step, -mean.gradient
         return self._go_on(Server(theta, mean.value, mean.gradient, zeros_like(downhill), downhill, downhill, 0))
 
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Take the direction that arrived, or the step to the point that did."""
+        if message.product:
+            return server._replace(direction=message.vector)
+        return server._replace(step=message.vector - server.theta)
+
     def _multiplied(self, server: Server, product: Array) -> tuple[Server, Message]:
         """Take a step of the conjugate gradients; without positive curvature they end."""
         step, residual, p = server.step, server.residual, server.direction

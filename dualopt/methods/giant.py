@@ -149,6 +149,12 @@ class GIANT(LineSearch):
         step = t * (1.0 - self.relaxation * max(0.0, 1.0 - t)) * server.step
         return server._replace(step=step, asked=POINT), Message(server.theta + step, POINT)
 
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Take the step along the direction that arrived, or to the point; the gradient is known to the server."""
+        if message.asks == DIRECTION:
+            return server
+        return server._replace(step=-message.vector if message.asks == SLOPES else message.vector - server.theta)
+
     def _judged(self, server: Server, new: Upload) -> tuple[Server, Message]:
         """Accept the point and ask for the next direction, or shorten the step."""
         if accepts(server.value, server.gradient, server.step, new):

@@ -208,7 +208,7 @@ class Oracle:
         return x if self._uplink is None else self._uplink.sent(x, since, unbiased=unbiased)
 
     def in_single(self, x: Array) -> Array:
-        """Return numbers beside vectors, a few of each client, as they are sent: in 32 bits where vectors are compressed.
+        """Return numbers beside vectors, a few of each client, as they are sent: in 32 bits with a compressor.
 
         Where a vector is compressed to a few bits for a number, products in full width would cost as much as it does.
         They are not compressed, though they may have the shape of the model.

@@ -23,6 +23,7 @@ from dualopt.engine.rounds import (
     Clustered,
     Snapshot,
     as_compressor,
+    as_downlink,
     check_engine,
     in_user_coordinates,
     initial_state,
@@ -79,6 +80,7 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
+    downlink: Compressor | str | None = None,
     scales: Sequence[float] | Array | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
@@ -88,7 +90,7 @@ def run(
 
     Parameters
     ----------
-    algorithm, objective, theta0, participation, seed, prepare, compressor, scales, engine
+    algorithm, objective, theta0, participation, seed, prepare, compressor, downlink, scales, engine
         As in :func:`dualopt.iterate`.
     rounds : int, default 100
         Largest number of rounds.
@@ -186,6 +188,7 @@ def run(
     clients = scaled(algorithm, prepared.objective, scales, who)
     packs = as_compressor(compressor, clients)
     algorithm = resolve(algorithm, clients, who, packs)
+    down = as_downlink(downlink, algorithm, clients, who)
     if check_assumptions:
         algorithm.check(clients)
     own = scales_of(clients)
@@ -208,13 +211,14 @@ def run(
                 | {
                     "scales": own,
                     "compressor": described(packs),
+                    "downlink": described(down),
                     "seed": seed,
                     "tol": tol,
                     "atol": atol,
                     "every": every,
                     "measure_every": measure_every,
                 },
-                (algorithm, objective, who, packs),
+                (algorithm, objective, who, packs, down),
                 initial_state(algorithm, clients, prepared.theta0) if checkpoint.resume else (),
                 theta,
             )
@@ -223,7 +227,7 @@ def run(
                 still, last, theta = kept.still, kept.theta, kept.theta
                 since, solutions = kept.resume_point, kept.latest
                 _check_rounds(rounds, since.rounds)
-        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions, packs)
+        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions, packs, down)
         snapshots = in_user_coordinates(snapshots, prepared)
         try:
             while len(recorder.rows) <= rounds and not recorder.contradicted:
@@ -277,6 +281,7 @@ def run(
         **({"reference_gap": reference_gap} if reference_gap else {}),
         **({"scales": own} if own else {}),
         **({} if packs is None else {"compressor": described(packs)}),
+        **({} if down is None else {"downlink": described(down)}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
         **({"explosions": said} if status == "diverged" and (said := hosts.explosions.sentences) else {}),

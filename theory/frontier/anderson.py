@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.arrays.xp import Array, epsilon
+from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AndersonFedSplit
 from dualopt.methods._anderson import regularisation
@@ -144,7 +144,7 @@ def anderson_quadratics(case: Case) -> Iterator[Inequality]:
 
     Compare successive residuals, and both with the mixture of the earlier ones, up to rounding of the residuals.
     """
-    q, extra = factor_of(case), math.sqrt(1.0 + regularisation(epsilon(np.zeros(1))))
+    q, extra = factor_of(case), math.sqrt(1.0 + regularisation(float(np.finfo(float).eps)))
     first = last = mixture = math.nan
     weights: tuple[float, ...] = ()
     for n, s in enumerate(case.snapshots(), start=1):

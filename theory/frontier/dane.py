@@ -37,7 +37,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dualopt.arrays.xp import Array, epsilon
+from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AndersonDANE
 from dualopt.methods._anderson import regularisation
@@ -198,7 +198,7 @@ def anderson_dane_quadratics(case: Case) -> Iterator[Inequality]:
     """
     inverse = np.linalg.inv(preconditioner(case.objective, case.algorithm.weight))
     root = np.linalg.cholesky(inverse).T
-    q, lam = factor_of(case), regularisation(epsilon(np.zeros(1)))
+    q, lam = factor_of(case), regularisation(float(np.finfo(float).eps))
     unit = 16.0 * EPSILON * case.L / case.mu * float(np.linalg.norm(root, 2))
     last = least = weights = math.nan
     point, residuals = case.first().server.point, []

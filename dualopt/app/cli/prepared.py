@@ -19,12 +19,13 @@ from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.progress import run_progress
 from dualopt.app.cli.reporting import CONTRADICTED, TERMINATED
 from dualopt.app.cli.resume import Archive, Results
+from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import resolve, scaled
+from dualopt.engine.rounds import as_downlink, resolve, scaled
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
-from dualopt.methods.compressors import Compressor
+from dualopt.methods.compressors import Compressor, Identity
 from dualopt.methods.participation import Participation, as_participation
 from dualopt.methods.preparation import Preparation
 from dualopt.objectives import Objective
@@ -97,6 +98,7 @@ class PreparedRuns:
     loop: LoopOptions
     participation: Participation
     compressor: Compressor
+    downlink: Compressor
     seed: int
     intercept: bool
     plug_ins: Mapping[str, Any]  # by spelling: file and hash
@@ -123,7 +125,14 @@ class PreparedRuns:
 
     def parts(self) -> list[Any]:
         """Return all objects whose code counts."""
-        return [*self.algorithms.values(), self.problem.objective, self.participation, self.compressor, *self.prepare]
+        return [
+            *self.algorithms.values(),
+            self.problem.objective,
+            self.participation,
+            self.compressor,
+            self.downlink,
+            *self.prepare,
+        ]
 
     def _run(
         self,
@@ -185,6 +194,7 @@ class PreparedRuns:
                 prepare=self.prepare or None,
                 scales=parse_numbers(loop.scales),
                 compressor=self.compressor,
+                downlink=self.downlink,
                 parameters={
                     "data": problem.data,
                     "loss": problem.loss,
@@ -226,6 +236,7 @@ class PreparedRuns:
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
             **({"scales": self.loop.scales} if self.loop.scales != "none" else {}),
             **({"compressor": self.loop.compressor} if self.loop.compressor != "identity" else {}),
+            **({"downlink": self.loop.downlink} if self.loop.downlink != "identity" else {}),
             **self.place.described,
         }
 
@@ -271,9 +282,10 @@ def prepared_runs(
         regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in
         for spec in specs.values():
             supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
+        built(loop.downlink, "compressor")
         place.check(preparation)
         participation = as_participation(loop.participation)
-        own = plug_ins(options, specs.values(), loop.compressor)
+        own = plug_ins(options, specs.values(), loop.compressor, loop.downlink)
     place.peers.agree({f"contents of {name}": repr(x and x["sha256"]).encode() for name, x in own.items()})
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
         asked = [label for label, (_, best) in found.items() if best]
@@ -299,13 +311,18 @@ def _built_runs(
     scales = parse_numbers(loop.scales)
     methods = {label: spec.build("algorithm") for label, spec in specs.items()}
     clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
-    compressor = built(loop.compressor, "compressor")
+    compressor, downlink = (built(text, "compressor") for text in (loop.compressor, loop.downlink))
+    require(
+        not best or downlink == Identity(), "downlink must be identity with proved-best: nothing is proved of others"
+    )
     console, proved = output.make_console(), {}
     with console.status("proved-best") if best else nullcontext():
         for label, earlier in best.items():
             found = proved_best.chosen(methods[label], clients[label], participation, compressor, earlier)
             methods[label], proved[label] = found
     algorithms = {label: resolve(m, clients[label], participation, compressor) for label, m in methods.items()}
+    for label, algorithm in algorithms.items():
+        as_downlink(downlink, algorithm, clients[label], participation)
     if loop.check_assumptions:
         for label, algorithm in algorithms.items():
             algorithm.check(clients[label])
@@ -320,6 +337,7 @@ def _built_runs(
         loop=loop,
         participation=participation,
         compressor=compressor,
+        downlink=downlink,
         seed=options.seed,
         intercept=kind_of_intercept(options.intercept) != "none",
         plug_ins=own,

@@ -22,7 +22,6 @@ from dualopt import iterate, run
 from dualopt.arrays.tree import leaves
 from dualopt.engine import Blocks
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import resolve
 from dualopt.engine.traffic import of_message
 from dualopt.methods.compressors import Identity, Rounding, Uplink
 from dualopt.methods.oracle import Oracle
