@@ -24,6 +24,7 @@ from dualopt.methods import (
     FedSplit,
     FiveGCS,
     GapRestartedDualFL,
+    GradientDescent,
     GrowingFedDyn,
     SampledDualFL,
 )
@@ -154,6 +155,20 @@ MUTATIONS: dict[str, Variant] = {
     "Compressed FedSplit: the client keeps the whole change": edit(
         *(FedSplit, "local", "c.z + change, x)", "c.z + 2.0 * (x - message), x)"),
         caught="compressed_fedsplit rounded_fedsplit",
+    ),
+    **{
+        f"Compressed gradient descent: {name}": edit(GradientDescent, *texts, caught="gradient_descent_with_memory")
+        for name, texts in {
+            "no memory": (
+                "local",
+                "oracle.evaluate(message).grad_f",
+                "oracle.sent(oracle.evaluate(message).grad_f, 0.0)",
+            ),
+            "the step of the server a tenth longer": ("server", "self.step * mean", "1.1 * self.step * mean"),
+        }.items()
+    },
+    "Compressed FedSplit: twice what arrives": edit(
+        *(FedSplit, "local", "c.z + change, x)", "c.z + 2.0 * change, x)"), caught="contractive_fedsplit"
     ),
     "Compressed FedDyn: the whole memory": edit(
         *(FedDyn, "local", "theta = oracle.sent(", "whole, theta = theta, oracle.sent("),
