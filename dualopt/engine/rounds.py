@@ -19,7 +19,7 @@ from dualopt.engine._steps import solver_states
 from dualopt.engine.traffic import NOTHING, of_delivered, of_message, of_upload
 from dualopt.methods import Algorithm
 from dualopt.methods._base import require_complete, with_participation
-from dualopt.methods.compressors import Compressor, Downlink, Identity, kept_part
+from dualopt.methods.compressors import Compressor, Identity, kept_part
 from dualopt.methods.participation import Full, Participation, Round, WeightedSubset, as_participation
 from dualopt.methods.preparation import Preparation, Prepared, prepared_by
 from dualopt.objectives import Objective
@@ -508,9 +508,7 @@ def rounds_of(
     done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
     server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
     hosts.begin(algorithm, theta0, state, done, solutions, compressor)
-    way_down = None if downlink is None else Downlink(downlink, hosts.shape, () if state is None else state.delivered)
-    if way_down is not None and state is None:
-        way_down.begin(message)
+    way_down = None if downlink is None else _way_down(downlink, hosts.shape, state, message)
     holding, size = holding.copy(), of_message(message)
     if state is not None:
         last = Round(n=done - 1, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=seed)
@@ -533,8 +531,18 @@ def rounds_of(
         yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, **kept)
 
 
+def _way_down(downlink: Compressor, shape: tuple[int, ...], state: Any, message: Any) -> Any:
+    """Return the way down of a run that begins with this message, or goes on from a state."""
+    from dualopt.methods.compressors._downlink import Downlink  # few runs have one
+
+    found = Downlink(downlink, shape, () if state is None else state.delivered)
+    if state is None:
+        found.begin(message)
+    return found
+
+
 def _one_round(
-    algorithm: Algorithm, hosts: Server, server: Any, message: Any, round: Round, way_down: Downlink | None = None
+    algorithm: Algorithm, hosts: Server, server: Any, message: Any, round: Round, way_down: Any = None
 ) -> tuple[Any, Any, RoundResult]:
     """Return the state of the server and the message after a round, and what came back in it."""
     found = hosts.propose(round, message)

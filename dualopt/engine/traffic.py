@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array, width
-from dualopt.methods.compressors import Compressor, Downlink
+from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Round
 
 __all__ = ["NOTHING", "Traffic", "of_delivered", "of_message", "of_upload"]
@@ -56,19 +56,20 @@ def of_message(message: Any) -> Traffic:
     return Traffic(numbers, bits)
 
 
-def of_delivered(message: Any, downlink: Downlink | None, round: Round) -> Traffic:
-    """Return what one client is sent of a message whose vectors have gone through a compressor.
+def of_delivered(message: Any, downlink: Any, round: Round) -> Traffic:
+    """Return what one client is sent of a message whose vectors have gone through a ``Downlink``, if not None.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dualopt.methods.compressors import Rounding
+    >>> from dualopt.methods.compressors._downlink import Downlink
     >>> from dualopt.methods.participation import first_round
     >>> of_delivered((np.zeros(50), 0.5), Downlink(Rounding(digits=8), (50,)), first_round(2))
     Traffic(numbers=52, bits=528)
     """
     size = of_message(message)
-    for leaf in leaves(message) if downlink is not None else ():
+    for leaf in leaves(message):
         if downlink is not None and downlink.is_vector(leaf):
             d, wide = math.prod(leaf.shape), width(leaf)
             size = size.plus(Traffic(downlink.numbers(round) - d, downlink.bits(wide, round) - wide * d))

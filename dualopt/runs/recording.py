@@ -359,7 +359,7 @@ class _Recorder:
         self.least = math.inf
         self._complete: tuple[int, Any, Any] = (0, None, None)  # rows that are, the model and snapshot of the last
         self.seen = True  # whether the latest row has an energy
-        self.measuring = dict.fromkeys(MEASURING, 0.0)  # bits so far
+        self.measuring: dict[str, float] = dict.fromkeys(MEASURING, 0.0)  # bits so far
 
     def start(self, theta: Array, prepared: Prepared, seconds: float, *, certify: bool) -> None:
         self.gradients, self.theta = sum(prepared.gradients), theta

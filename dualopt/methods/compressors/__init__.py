@@ -1,6 +1,5 @@
 """What clients send in place of a vector: fewer bits for a number, fewer numbers, and what that costs in variance."""
 
-from dualopt.methods.compressors._downlink import Downlink
 from dualopt.methods.compressors._protocol import Compressor
 from dualopt.methods.compressors._uplink import REFERENCES, Uplink, kept_part
 from dualopt.methods.compressors.cohorts import CoordinateCohorts
@@ -15,7 +14,6 @@ __all__ = [
     "REFERENCES",
     "Compressor",
     "CoordinateCohorts",
-    "Downlink",
     "Identity",
     "NaturalCompression",
     "RandK",

@@ -13,7 +13,8 @@ from dualopt import iterate, run
 from dualopt.engine import Blocks
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.methods import Algorithm, DualFL, FedSplit, GradientDescent
-from dualopt.methods.compressors import Downlink, Identity, RandK, Rounding, TopK
+from dualopt.methods.compressors import Identity, RandK, Rounding, TopK
+from dualopt.methods.compressors._downlink import Downlink
 from dualopt.methods.participation import first_round
 from dualopt.spec.discover import discover
 from tests.engine.problems import problems
