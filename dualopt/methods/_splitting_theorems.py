@@ -54,6 +54,11 @@ def _least_contraction(method: Any, known: Known) -> float:
     return (1.0 - delta) / (1.0 + delta)
 
 
+def _rounded_factor(method: Any, known: Known) -> float:
+    delta = _delta(method, known, method.step)
+    return 1.0 - known.p * (1.0 - (delta + known.q * (1.0 + delta)) ** 2)
+
+
 _OF_FEDSPLIT: dict[str, Any] = {
     "rate": "E of the squared distances falls by a factor of {factor} per round",
     "laws": ANY_LAW,
@@ -79,21 +84,18 @@ OF_FEDSPLIT = (
     ),
     Theorem(
         source="",
-        rate="the distance falls by a factor of {factor} per round",
         needs=(
             SMOOTH_STRONG,
+            SEEN,
             Need(
                 "|C(v) - v| <= q |v|, q < (1 - delta)/(1 + delta)",
                 lambda m, k: k.q < _least_contraction(m, k),
                 lambda m, k: _least_contraction(m, k),
             ),
         ),
-        laws=ALL,
         about=lambda m, k: k.compressor is not None and not k.compressor.unbiased,
         compressed=True,
-        factor=lambda m, k: _delta(m, k, m.step) + k.q * (1.0 + _delta(m, k, m.step)),
-        potential=lambda m, k, theta, s, n: math.sqrt(_distances(k, theta, s.clients.z, -m.step)),
-        power=1,
+        **{**_OF_FEDSPLIT, "factor": _rounded_factor},
     ),
 )
 

@@ -36,10 +36,12 @@ nearly the largest: with one client, curvature L and :math:`C(v) = (1 + q)v`, th
 compressors is called EF21 (Richtarik, Sokolov, Fatkhullin 2021; the paper was not at hand, the proof is this file's).
 
 **FedSplit.** :math:`z_j \mathrel{+}= C(r_j)`, :math:`r = Tz - z`, for the operator T of a full round, which contracts
-by :math:`\delta`. Then :math:`|z^+ - z^*| \le (\delta + q(1 + \delta))|z - z^*|`, for
+by :math:`\delta`. Then :math:`|z^+ - z^*| \le k\,|z - z^*|` with :math:`k = \delta + q(1 + \delta)`, for
 :math:`z^+ - z^* = Tz - z^* + C(r) - r` and :math:`|r| \le (1 + \delta)|z - z^*|`. It is attained, where
-:math:`Tz - z^* = -\delta(z - z^*)` and :math:`C(v) = (1 + q)v`, and less than 1 only for :math:`q < \frac{1 - \delta}
-{1 + \delta}`, :math:`\frac1{\sqrt\kappa}` for the best step: unlike memory, it needs many bits.
+:math:`Tz - z^* = -\delta(z - z^*)` and :math:`C(v) = (1 + q)v`, and less than 1 only for
+:math:`q < \frac{1 - \delta}{1 + \delta}`, :math:`\frac1{\sqrt\kappa}` for the best step: unlike memory, it needs many
+bits. Where client j is active with probability :math:`p_j`, under any law, idle ones keep :math:`z_j`, and
+:math:`\mathbb E\sum_j|z_j^+ - z_j^*|^2/p_j \le (1 - \min_jp_j(1 - k^2))\sum_j|z_j - z_j^*|^2/p_j`, as in Theorem B.
 
 Nothing of the kind is proved here of DualFL: errors of its uploads enter the duals, whose sum must vanish, and its
 momentum adds them up.

@@ -13,7 +13,7 @@ from dualopt import iterate, run
 from dualopt.engine import Blocks
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.methods import Algorithm, DualFL, FedSplit, GradientDescent
-from dualopt.methods.compressors import Identity, RandK, Rounding, TopK
+from dualopt.methods.compressors import CoordinateCohorts, Identity, RandK, Rounding, TopK
 from dualopt.methods.compressors._downlink import Downlink
 from dualopt.methods.participation import first_round
 from dualopt.spec.discover import discover
@@ -115,6 +115,16 @@ def test_every_kind_of_message_has_its_own_memory() -> None:
     assert (other.tolist(), kind) == ([0.0, 4.0], 1)
     assert down.delivered((np.array([3.0, 4.0]), 0), first_round(3))[0].tolist() == [1.0, 4.0]
     assert down.delivered((np.array([3.0, 4.0]), True), first_round(3))[0].tolist() == [3.0, 4.0]
+
+
+def test_there_is_one_sender() -> None:
+    """So a compressor that gives each coordinate to one of the senders sends them all."""
+    down = Downlink(CoordinateCohorts(size=1), (3,))
+    down.begin(np.zeros(3))
+    assert down.delivered(np.array([1.0, 2.0, 3.0]), first_round(5)).tolist() == [1.0, 2.0, 3.0]
+    assert (down.numbers(first_round(5)), down.bits(64, first_round(5))) == (3, 192)
+    with pytest.raises(ValueError, match="size of the compressor must be at most"):
+        Downlink(CoordinateCohorts(size=2), (3,))
 
 
 @pytest.mark.parametrize(
