@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from dualopt.arrays.streams import generator
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.arrays.xp import Array
 from dualopt.methods.compressors._protocol import Compressor
@@ -96,6 +96,13 @@ def _kind(message: Any) -> tuple[int, ...]:
     return tuple(int(x) for x in leaves(message) if isinstance(x, int))
 
 
+class OfServer(Round):
+    """A round with the server in place of the clients: its draws are its own."""
+
+    def compression_rngs(self) -> list[Any]:
+        """Return the generator of what the server sends."""
+        return [generator(self.seed, (8, self.n))]
+
+
 def _of_server(round: Round) -> Round:
-    """Return the round with the server in place of the clients, whose draws are not its own."""
-    return replace(round, clients=(round.n_clients,), n_clients=1)
+    return OfServer(n=round.n, n_clients=1, clients=(0,), communicate=True, seed=round.seed)
