@@ -15,6 +15,7 @@ spawn key                 stream
 ``(6,)``, ``(6, id)``     common to all, or of a client, before the first round
 ``(6, n, j)``             what client ``j`` sends in round ``n``, if compressed
 ``(7, n)``                the same, common to all
+``(8, n)``                what the server sends at the end of round ``n``, if compressed
 ========================  ==========================================
 """
 

@@ -16,7 +16,7 @@ from dualopt.engine._inline import Clustered, LocalHost
 from dualopt.engine._remote import RemoteClients
 from dualopt.engine._server import WORD, RoundResult, Server
 from dualopt.engine._steps import solver_states
-from dualopt.engine.traffic import NOTHING, of_message, of_upload
+from dualopt.engine.traffic import NOTHING, of_delivered, of_message, of_upload
 from dualopt.methods import Algorithm
 from dualopt.methods._base import require_complete, with_participation
 from dualopt.methods.compressors import Compressor, Identity, kept_part
@@ -36,6 +36,7 @@ __all__ = [
     "State",
     "advance",
     "as_compressor",
+    "as_downlink",
     "check_engine",
     "in_user_coordinates",
     "initial_state",
@@ -60,6 +61,7 @@ class State(NamedTuple):
     clients: Any  # states of all clients, client axis first
     solver: Any = ()  # states of their local solvers, client axis first; () before the first call
     memory: Any = ()  # what they remember of compressed uploads, client axis first: an array for each vector
+    delivered: Any = ()  # what arrived of compressed messages, the last of each kind
 
 
 class ResumePoint(NamedTuple):
@@ -101,6 +103,7 @@ class Snapshot:
     bits_down: int
     _own: Any = None  # server, where that above shows its model in other coordinates
     _holding: Any = None  # the clients that hold the message
+    _delivered: Any = ()  # what arrived of compressed messages
 
     def __repr__(self) -> str:
         r, shape = self.round, tuple(self.server.theta.shape)
@@ -128,7 +131,8 @@ class Snapshot:
     def state(self) -> State:
         """What the next round starts from."""
         server = self.server if self._own is None else self._own
-        return State(server, self.message, *self._states.resumed_from)
+        clients, solver, memory = self._states.resumed_from
+        return State(server, self.message, clients, solver, memory, self._delivered)
 
     @property
     def resume_point(self) -> ResumePoint:
@@ -159,6 +163,7 @@ def iterate(
     seed: int = 0,
     prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
+    downlink: Compressor | str | None = None,
     scales: Sequence[float] | Array | str | None = None,
     engine: Clustered | str | None = None,
 ) -> Iterator[Snapshot]:
@@ -183,6 +188,8 @@ def iterate(
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
     compressor : Compressor or str, optional
         What the vectors that clients upload go through (:mod:`dualopt.methods.compressors`), such as "natural".
+    downlink : Compressor or str, optional
+        What the vectors that the server sends go through, for methods that say what they make of that.
     scales : sequence of float, "suggested" or "none", optional
         One scale for each client: the method runs on :func:`dualopt.objectives.reweighted` clients, by numbers or by
         those that suit the method. Models, local solutions and their gradients remain those of ``objective``; the other
@@ -221,8 +228,9 @@ def iterate(
     clients = scaled(algorithm, prepared.objective, scales, cohorts)
     operator = as_compressor(compressor, clients)
     algorithm = resolve(algorithm, clients, cohorts, operator)
+    down = as_downlink(downlink, algorithm, clients, cohorts)
     _, server = on_engine(objective, engine, prepared, clients, certified=False)
-    rounds = rounds_of(algorithm, server, prepared.theta0, cohorts, seed, compressor=operator)
+    rounds = rounds_of(algorithm, server, prepared.theta0, cohorts, seed, compressor=operator, downlink=down)
     return in_user_coordinates(rounds, prepared)
 
 
@@ -386,7 +394,6 @@ def resolve(
     """
     method = with_objects(algorithm, objective)
     operator = as_compressor(compressor, objective)
-    require(operator is None or not method.uncompressed, f"compressor must not be given: {method.uncompressed}")
     needs = frozenset() if participation is None else participation.needs(objective.n_clients)
     for need in sorted(needs - method.supports):
         raise ValueError(f"algorithm {type(method).__name__} does not support {need} participation.")
@@ -426,6 +433,41 @@ def as_compressor(compressor: Compressor | str | None, objective: Objective) -> 
     return None if isinstance(found, Identity) else found
 
 
+def as_downlink(
+    compressor: Compressor | str | None,
+    algorithm: Algorithm,
+    objective: Objective,
+    participation: Participation | None = None,
+) -> Compressor | None:
+    """Return what messages go through, or what its text stands for; None where they are sent as they are.
+
+    Raises
+    ------
+    ValueError
+        If the text is wrong, the compressor does not fit the model, the method does not admit it, or some clients stay
+        away.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import DualFL, Quadratic
+    >>> as_downlink("rounding=8", DualFL(), Quadratic(A=np.ones((2, 1, 1)), b=np.zeros((2, 1))))
+    Traceback (most recent call last):
+    ValueError: downlink must not be given: the states of DualFL are right only where messages arrive as they are.
+    """
+    found = built(compressor, "compressor")
+    if found is None or isinstance(found, Identity):
+        return None
+    kept_part(found, objective.shape, 1)
+    admits = type(algorithm).delivered is not Algorithm.delivered
+    name = type(algorithm).__name__
+    only = f"the states of {name} are right only where messages arrive as they are"
+    require(admits, f"downlink must not be given: {only}")
+    needs = frozenset() if participation is None else participation.needs(objective.n_clients)
+    require(not needs, "downlink must not be given where clients miss messages: they would miss differences")
+    return found
+
+
 def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:
     """Return the state before the first round, from ``theta0`` or where a run starts.
 
@@ -452,11 +494,13 @@ def rounds_of(
     since: ResumePoint | None = None,
     solutions: Any = None,
     compressor: Compressor | None = None,
+    downlink: Compressor | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the rounds of a method with no parameter open; all, or those after a snapshot's ``resume_point``.
 
     The participation draws the earlier rounds again: its stream is the same whatever its generator keeps.
-    ``solutions`` are the latest local solutions that a checkpoint holds, ``compressor`` is what uploads go through.
+    ``solutions`` are the latest local solutions that a checkpoint holds, ``compressor`` is what uploads go through,
+    ``downlink`` what messages do.
     """
     n_clients = hosts.n_clients
     if isinstance(participation, WeightedSubset) and participation.weights is None:
@@ -464,9 +508,13 @@ def rounds_of(
     done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
     server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
     hosts.begin(algorithm, theta0, state, done, solutions, compressor)
+    way_down = None if downlink is None else _way_down(downlink, hosts.shape, state, message)
     holding, size = holding.copy(), of_message(message)
+    if state is not None:
+        last = Round(n=done - 1, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=seed)
+        size = of_delivered(message, way_down, last)
     for round in islice((participation or Full()).rounds(n_clients, seed), done, None):
-        server, message, found = _one_round(algorithm, hosts, server, message, round)
+        server, message, found = _one_round(algorithm, hosts, server, message, round, way_down)
         round = found.round  # without those whose answers do not count
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
         up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
@@ -474,21 +522,35 @@ def rounds_of(
         if found.upload is not None:
             up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
             up = up._replace(bits=WORD * up.numbers) if hosts.is_secure else up
-            size = of_message(message)
+            size = of_delivered(message, way_down, round)
             holding[:] = "inactive" in algorithm.receivers
             holding[active] = "active" in algorithm.receivers
             down = down.plus(size.times(int(np.count_nonzero(holding))))
         sent = up.numbers, down.numbers, up.bits, down.bits
-        yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, _holding=holding.copy())
+        kept = {"_holding": holding.copy(), "_delivered": () if way_down is None else way_down.earlier}
+        yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, **kept)
+
+
+def _way_down(downlink: Compressor, shape: tuple[int, ...], state: Any, message: Any) -> Any:
+    """Return the way down of a run that begins with this message, or goes on from a state."""
+    from dualopt.methods.compressors._downlink import Downlink  # few runs have one
+
+    found = Downlink(downlink, shape, () if state is None else state.delivered)
+    if state is None:
+        found.begin(message)
+    return found
 
 
 def _one_round(
-    algorithm: Algorithm, hosts: Server, server: Any, message: Any, round: Round
+    algorithm: Algorithm, hosts: Server, server: Any, message: Any, round: Round, way_down: Any = None
 ) -> tuple[Any, Any, RoundResult]:
     """Return the state of the server and the message after a round, and what came back in it."""
     found = hosts.propose(round, message)
     if found.upload is not None:
         server, message = algorithm.server(server, found.mean, found.round)
+        if way_down is not None:
+            message = way_down.delivered(message, found.round)
+            server = algorithm.delivered(server, message)
     hosts.commit(found.round, message)
     return server, message, found
 

@@ -10,7 +10,7 @@ from dualopt.arrays.xp import Array, width
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Round
 
-__all__ = ["NOTHING", "Traffic", "of_message", "of_upload"]
+__all__ = ["NOTHING", "Traffic", "of_delivered", "of_message", "of_upload"]
 
 PYTHON_FLOAT = 64  # bits
 
@@ -54,6 +54,26 @@ def of_message(message: Any) -> Traffic:
         numbers += own
         bits += own * (width(leaf) if hasattr(leaf, "shape") else PYTHON_FLOAT)
     return Traffic(numbers, bits)
+
+
+def of_delivered(message: Any, downlink: Any, round: Round) -> Traffic:
+    """Return what one client is sent of a message whose vectors have gone through a ``Downlink``, if not None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.methods.compressors import Rounding
+    >>> from dualopt.methods.compressors._downlink import Downlink
+    >>> from dualopt.methods.participation import first_round
+    >>> of_delivered((np.zeros(50), 0.5), Downlink(Rounding(digits=8), (50,)), first_round(2))
+    Traffic(numbers=52, bits=528)
+    """
+    size = of_message(message)
+    for leaf in leaves(message):
+        if downlink is not None and downlink.is_vector(leaf):
+            d, wide = math.prod(leaf.shape), width(leaf)
+            size = size.plus(Traffic(downlink.numbers(round) - d, downlink.bits(wide, round) - wide * d))
+    return size
 
 
 def of_upload(upload: Any, compressor: Compressor | None, round: Round, model: Array, vectors: int = 0) -> Traffic:

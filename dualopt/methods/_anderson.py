@@ -51,22 +51,23 @@ class Mixing(Algorithm):
 
         Return the history with it, the weights of the images that make the next point, and whether it was refused.
         """
+        rounding, products = epsilon(products), array_namespace(products).astype(products, history.gram.dtype)
         gram, known = appended(history.gram, products), min(history.known + 1, self.memory + 1)
         size, age = float(products[-1]), history.age
         least, best = (size, 0) if age == 0 or size <= history.least else (history.least, history.best + 1)
         refused = not size <= REFUSED**2 * least  # NaN is refused too
         known = 0 if refused else known
         plain = refused or age == self.memory or size <= 0
-        weights = self._plain(best) if plain else self._mixed(gram, known)
+        weights = self._plain(best) if plain else self._mixed(gram, known, rounding)
         return History(gram, known, 0 if plain else age + 1, least, best), weights, refused
 
     def _plain(self, best: int) -> tuple[float, ...]:
         """Return the weights that choose the image of the point so many places ago."""
         return tuple(float(place == self.memory - best) for place in range(self.memory + 1))
 
-    def _mixed(self, gram: Array, known: int) -> tuple[float, ...]:
-        """Return the weights that mix the newest points."""
-        found = tuple(map(float, mixing_weights(gram[-known:, -known:])))
+    def _mixed(self, gram: Array, known: int, rounding: float) -> tuple[float, ...]:
+        """Return the weights that mix the newest points, whose products have this rounding."""
+        found = tuple(map(float, mixing_weights(gram[-known:, -known:], rounding)))
         return (0.0,) * (self.memory + 1 - known) + found if math.isfinite(sum(found)) else self._plain(0)
 
 
@@ -101,24 +102,24 @@ def appended(gram: Array, products: Array) -> Array:
     return xp.concat([kept, products[None, :]], axis=0)
 
 
-def regularisation(gram: Array) -> float:
-    r"""Return :math:`\lambda = \epsilon^{2/3}`, 4e-11 in double precision.
+def regularisation(rounding: float) -> float:
+    r"""Return :math:`\lambda = \epsilon^{2/3}`, 4e-11 for products in double precision, 2e-5 in single precision.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> f"{regularisation(np.eye(2)):.1e}"
-    '3.7e-11'
+    >>> f"{regularisation(2.0**-52):.1e}, {regularisation(2.0**-23):.1e}"
+    '3.7e-11, 2.4e-05'
     """
-    return epsilon(gram) ** (2.0 / 3.0)
+    return rounding ** (2.0 / 3.0)
 
 
-def mixing_weights(gram: Array) -> Array:
+def mixing_weights(gram: Array, rounding: float | None = None) -> Array:
     r"""Return the weights ``a`` with sum 1 that minimise :math:`a^T G a + \lambda \sum_i a_i^2 G_{ii}`.
 
     They are proportional to :math:`(G + \lambda\,\mathrm{diag}\,G)^{-1} 1`, here with the diagonal scaled to one,
     because residuals fall by orders of magnitude within the memory. ``a = (0, ..., 0, 1)`` is admitted, so that the
-    mixed residual is at most :math:`\sqrt{1 + \lambda}` times the newest one.
+    mixed residual is at most :math:`\sqrt{1 + \lambda}` times the newest one. ``rounding`` is that of the products, by
+    which :math:`\lambda` is chosen; that of the type of G when not given.
 
     Examples
     --------
@@ -132,6 +133,7 @@ def mixing_weights(gram: Array) -> Array:
     scale = xp.maximum(scale, epsilon(gram) * xp.max(scale))
     cosines = gram / (scale[:, None] * scale[None, :])
     identity = xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
-    solved = xp.linalg.solve(cosines + regularisation(gram) * identity, (scale[-1] / scale)[:, None])[:, 0]
+    ridge = regularisation(epsilon(gram) if rounding is None else rounding)
+    solved = xp.linalg.solve(cosines + ridge * identity, (scale[-1] / scale)[:, None])[:, 0]
     weights = solved / scale
     return weights / xp.sum(weights)

@@ -90,9 +90,6 @@ class Algorithm(Typed):
     ends. Uploads that the server adds up go with "errors": what did not arrive is sent with the next one, and the
     client alone keeps it. See ``Oracle.sent``."""
 
-    uncompressed: ClassVar[str] = ""
-    """Why uploads of the method cannot be compressed, in words without a full stop; empty where they can."""
-
     receivers: ClassVar[frozenset[str]] = frozenset()
     """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round. A class
     that writes ``receive`` or ``receive_inactive`` has those in it, and what it inherits."""
@@ -160,6 +157,14 @@ class Algorithm(Typed):
     def receive_inactive(self, clients: Any, message: Any) -> Any:
         """Return the states of the others when the new message arrives."""
         return clients
+
+    def delivered(self, server: Any, message: Any) -> Any:
+        """Return the state of the server where ``message`` is what arrives of its new message, through a compressor.
+
+        So it knows at which points gradients are, and where local problems have their centers. A method that does not
+        write this method is refused a compressed way down: what it has proved or stored would be of other messages.
+        """
+        return server
 
     def local_objective(self, objective: Objective) -> Objective:
         """Return what the clients work on instead of ``objective``, such as sharpness-aware gradients."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from dualopt.arrays._checks import NonNegative, require
-from dualopt.arrays.xp import Array, array_namespace
+from dualopt.arrays.xp import Array, array_namespace, epsilon
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._estimate import growth
 from dualopt.methods._line_search import inner
 from dualopt.methods._parameters import Checked, Suggested, smallest, within
-from dualopt.methods._theorem import SMOOTH_STRONG, Known, Need, Theorem, at_most
+from dualopt.methods._theorem import SMOOTH_STRONG, Known, Need, Theorem, at_most, squares
+from dualopt.methods.compressors import Rounding
 from dualopt.objectives import Objective
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "OF_GIANT",
     "OF_GRADIENT_DESCENT",
     "ProvedConvexity",
+    "fewest_digits",
+    "largest_step_with_memory",
     "limit_factor",
     "spectrum",
 ]
@@ -50,7 +53,89 @@ def _away(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
     return float(array_namespace(off).sum(off * off)) ** 0.5
 
 
+# The same with uploads that are compressed differences to a memory (theory/frontier/contractive.py): C contracts by q.
+
+
+class Memory(NamedTuple):
+    """What its theorem knows: E is mu-strongly convex and L-smooth, M^2 the mean of the squares of the L_j."""
+
+    mu: float
+    L: float
+    M: float
+    q: float
+
+    @classmethod
+    def of(cls, f: Objective, compressor: Any) -> Memory:
+        """Return the constants."""
+        mu, L, squares = (float(f.mean(x)) for x in (f.mu, f.L, f.L * f.L))
+        return cls(mu, L, math.sqrt(squares), Known.of(f, None, compressor).q)
+
+    @property
+    def step(self) -> float:
+        """The largest step: the smaller root of (1 - sL)(1 - q)(1 - q - s mu) = (q s M)^2."""
+        mu, L, M, q = self
+        a, b, c = (1.0 - q) * L * mu - (q * M) ** 2, (1.0 - q) * (mu + (1.0 - q) * L), (1.0 - q) ** 2
+        return 2.0 * c / (b + math.sqrt(b * b - 4.0 * a * c)) if c > 0 else 0.0
+
+    def weight(self, s: float) -> float:
+        """Return that of the mean of the squared errors."""
+        return s / (2.0 * (1.0 - self.q - s * self.mu))
+
+
+def largest_step_with_memory(f: Objective, compressor: Any) -> float:
+    r"""Return the largest step of gradient descent that is proved with this compressor.
+
+    Examples
+    --------
+    >>> from dualopt import Quadratic
+    >>> from dualopt.methods.compressors import Rounding
+    >>> import numpy as np
+    >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0])] * 2), b=np.ones((2, 2)))
+    >>> [round(largest_step_with_memory(f, Rounding(digits=b)), 3) for b in (2, 4, 8)]
+    [0.158, 0.248, 0.25]
+    """
+    return Memory.of(f, compressor).step
+
+
+def fewest_digits(method: Any, f: Objective) -> int | None:
+    """Return the least b for which rounding to b bits is proved to keep the rate of this step; None if none is."""
+    able = (b for b in range(2, 33) if within(method.step, largest_step_with_memory(f, Rounding(digits=b))))
+    return next(able, None)
+
+
+def _with_memory(method: Any, known: Known) -> str:
+    words = "E - E* plus the mean square of what has not arrived falls by a factor of {factor} per round"
+    if not isinstance(known.compressor, Rounding):
+        return words
+    enough = fewest_digits(method, known.objective)
+    return f"{words}; {enough} bits are enough for this step, and {known.compressor.digits} are used"
+
+
+def _not_arrived(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return the potential at the model before the round, infinite before the first upload."""
+    if not state.memory:
+        return math.inf
+    f, (memory,), s = known.objective, state.memory, method.step
+    before = state.server.theta + s * f.mean(memory)
+    value, gradient = f.value_and_gradient(before)
+    energy = known.mean(value) - known.mean(f.value(theta))
+    return energy + Memory.of(f, known.compressor).weight(s) * squares(gradient - memory, known.weights)
+
+
 OF_GRADIENT_DESCENT = (
+    Theorem(
+        source="",
+        rate=_with_memory,
+        needs=(
+            Need("a strongly convex mean", lambda m, k: _mean_bounds(k)[0] > 0),
+            Need("a compressor that says how it contracts", lambda m, k: k.q < 1.0),
+            at_most("step", "s(q)", lambda m, k: largest_step_with_memory(k.objective, k.compressor)),
+        ),
+        compressed=True,
+        factor=lambda m, k: 1.0 - m.step * _mean_bounds(k)[0],
+        potential=_not_arrived,
+        power=1,
+    ),
     Theorem(
         source="",
         rate="|theta - theta*| falls by a factor of {factor} per round",
@@ -84,7 +169,7 @@ def spectrum(mu: float, L: float, weight: float = 0.0) -> tuple[float, float]:
 def _mixed(method: Any, known: Known) -> float:
     least, most = spectrum(known.mu, known.L, method.weight)
     plain = max(abs(1.0 - method.eta * least), abs(1.0 - method.eta * most))
-    return math.sqrt(1.0 + regularisation(known.objective.mu)) * plain
+    return math.sqrt(1.0 + regularisation(epsilon(known.objective.mu))) * plain
 
 
 def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, epsilon
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._parameters import reflection_factor
 from dualopt.methods._theorem import ALL, ANY_LAW, SMOOTH_STRONG, Known, Need, Theorem, rounded_up, squares
@@ -49,6 +49,16 @@ def _distances(known: Known, theta: Array, points: Array, step: float) -> float:
     return squares(points - limits, [w / p for w, p in zip(known.weights, known.law.inclusion, strict=True)])
 
 
+def _least_contraction(method: Any, known: Known) -> float:
+    delta = _delta(method, known, method.step)
+    return (1.0 - delta) / (1.0 + delta)
+
+
+def _rounded_factor(method: Any, known: Known) -> float:
+    delta = _delta(method, known, method.step)
+    return 1.0 - known.p * (1.0 - (delta + known.q * (1.0 + delta)) ** 2)
+
+
 _OF_FEDSPLIT: dict[str, Any] = {
     "rate": "E of the squared distances falls by a factor of {factor} per round",
     "laws": ANY_LAW,
@@ -71,6 +81,21 @@ OF_FEDSPLIT = (
         ),
         compressed=True,
         **_OF_FEDSPLIT,
+    ),
+    Theorem(
+        source="",
+        needs=(
+            SMOOTH_STRONG,
+            SEEN,
+            Need(
+                "|C(v) - v| <= q |v|, q < (1 - delta)/(1 + delta)",
+                lambda m, k: k.q < _least_contraction(m, k),
+                lambda m, k: _least_contraction(m, k),
+            ),
+        ),
+        about=lambda m, k: k.compressor is not None and not k.compressor.unbiased,
+        compressed=True,
+        **{**_OF_FEDSPLIT, "factor": _rounded_factor},
     ),
 )
 
@@ -129,7 +154,7 @@ def everybody_averages(step: Callable[[Any], float], points: Callable[[Any, Any]
 
 def _mixed(method: Any, known: Known) -> float:
     r"""Return :math:`\sqrt{1 + \lambda}\,\delta`, with the regularisation of the weights of a mixture."""
-    return math.sqrt(1.0 + regularisation(known.objective.mu)) * _delta(method, known, method.step)
+    return math.sqrt(1.0 + regularisation(epsilon(known.objective.mu))) * _delta(method, known, method.step)
 
 
 def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:

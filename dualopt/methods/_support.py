@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from dualopt.methods._base import Algorithm
-from dualopt.methods.compressors import Identity
 from dualopt.methods.participation import as_participation
 from dualopt.spec import Spec, names
 
@@ -56,9 +55,7 @@ def supported(
             able = [name for name, other in names("algorithm").items() if set(needs) <= other.supports]
             raise ValueError(f"algorithm {spec.name} does not support {what}; {', '.join(able)} do.")
 
-    packs = Spec.parse(compressor, "compressor").build("compressor", types)
-    if kind.uncompressed and not isinstance(packs, Identity):
-        raise ValueError(f"algorithm {spec.name} does not support compressor {compressor}: {kind.uncompressed}.")
+    Spec.parse(compressor, "compressor").build("compressor", types)  # refused here, before there is an objective
     algorithm = spec.build("algorithm", types)
     require(as_participation(participation).needs(), f"participation {participation}")
     if regulariser:

@@ -124,6 +124,14 @@ class Known:
         return kept_part(self.compressor, self.objective.shape, self.N)
 
     @cached_property
+    def q(self) -> float:
+        """By which part of a vector what arrives of it is off at most; 1 of compressors that do not say so."""
+        delta = getattr(self.compressor, "delta", None)
+        if self.compressor is None or self.compressor.unbiased or delta is None:
+            return 1.0
+        return math.sqrt(1.0 - delta(self.objective.shape, self.N))
+
+    @cached_property
     def weights(self) -> tuple[float, ...]:
         """The weights of the clients in the mean, with the sum 1."""
         return self.objective.shares or (1.0 / self.N,) * self.N

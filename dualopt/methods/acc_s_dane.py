@@ -139,3 +139,7 @@ class AccSDANE(DANE):
         v = (w * alpha * server.v + mu * mean - w * (y - mean)) / (w * alpha + mu)
         point = extrapolated(mean, v, b, w, mu)
         return Server(mean, v, point, b, POINT), Message(point, POINT)
+
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Take the point that arrived; what gradients arrive only tilts the local problems."""
+        return server._replace(point=message.vector) if message.asks == POINT else server

@@ -176,3 +176,8 @@ class AndersonDANE(DANE, Mixing):
         eta = 0.25 * server.eta if was_plain else server.eta
         point = server.theta + eta * server.residuals[-1]  # no residual is known before the first accepted point
         return server._replace(point=point, eta=eta, history=from_newest(history)), Message(point, POINT)
+
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Take the point, or the gradient, that arrived."""
+        field = "point" if message.asks == POINT else "gradient"
+        return server._replace(**{field: message.vector})

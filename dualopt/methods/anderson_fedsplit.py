@@ -129,7 +129,7 @@ class AndersonFedSplit(Mixing):
         r = oracle.sent(2.0 * (x - message.consensus))
         residuals = (*c.residuals[1:], r)
         products = array_namespace(r).stack([client_dot(r, earlier) for earlier in residuals], axis=-1)
-        return Client(x, (*c.images[1:], z + r), residuals), Upload(r, products)
+        return Client(x, (*c.images[1:], z + r), residuals), Upload(r, oracle.in_single(products))
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
         """Judge the point by its residual, and choose the weights of the next one."""
@@ -138,6 +138,10 @@ class AndersonFedSplit(Mixing):
         theta = server.theta if refused else server.consensus + 0.5 * mean.residual
         consensus = mixture(weights, images)
         return Server(theta, consensus, images, history), Message(consensus, weights)
+
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Go on with the mean of the :math:`z_j`, which the uploads tell: clients reflect at what arrived."""
+        return server
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``z_j = theta* - s grad f_j(theta*)``, as for FedSplit."""

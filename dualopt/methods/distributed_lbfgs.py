@@ -93,6 +93,10 @@ class DistributedLBFGS(LineSearch):
         step = -inverse_hessian_product(s, y, mean.gradient)
         return Server(theta, mean.value, mean.gradient, step, s, y), theta + step
 
+    def delivered(self, server: Server, message: Array) -> Server:
+        """Take the step to the point that arrived."""
+        return server._replace(step=message - server.theta)
+
 
 def inverse_hessian_product(
     s: Sequence[Array], y: Sequence[Array], v: Array, inner: Callable[[Array, Array], Array] = inner

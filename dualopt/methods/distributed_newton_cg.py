@@ -55,6 +55,10 @@ class DistributedNewtonCG(LineSearch):
     an accurate Newton step is expensive: of the order of :math:`\sqrt\kappa` rounds. The model is the latest accepted
     point. All clients must take part. The forcing is that of Eisenstat and Walker (1996; recalled).
 
+    Conjugate gradients with compressed products are not conjugate: ``rounding=8`` takes digits by label in 32 rounds to
+    1e-4 (28 without) and in 88 to 1e-10 (55), while ``natural`` does not reach 1e-4 there in 200:
+    its products are off by more than the tenth to which the systems are solved.
+
     Parameters
     ----------
     max_cg : int, default 200
@@ -75,9 +79,6 @@ class DistributedNewtonCG(LineSearch):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "hessian"})
-    uncompressed: ClassVar[str] = (
-        "conjugate gradients need products with one matrix, and compressed ones are of another"
-    )
     without_theorem = "no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
     patience: ClassVar[int] = 250  # the products of a step and refused points
 
@@ -91,10 +92,10 @@ class DistributedNewtonCG(LineSearch):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
         """Evaluate the own loss at the point of the server, or multiply its direction by the own Hessian."""
         if message.product:
-            product = oracle.hessian_product(c.theta, message.vector)
+            product = oracle.sent(oracle.hessian_product(c.theta, message.vector), since=0.0, unbiased=True)
             return c, Upload(array_namespace(product).zeros_like(oracle.mu), product)
         found = oracle.evaluate(message.vector)
-        return Client(message.vector), Upload(found.f, found.grad_f)
+        return Client(message.vector), oracle.sent(Upload(found.f, found.grad_f))
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
         """Go on with the conjugate gradients, or judge the point."""
@@ -105,6 +106,12 @@ class DistributedNewtonCG(LineSearch):
             return server._replace(step=step), Message(server.theta + step, False)
         theta, downhill = server.theta + server.step, -mean.gradient
         return self._go_on(Server(theta, mean.value, mean.gradient, zeros_like(downhill), downhill, downhill, 0))
+
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Take the direction that arrived, or the step to the point that did."""
+        if message.product:
+            return server._replace(direction=message.vector)
+        return server._replace(step=message.vector - server.theta)
 
     def _multiplied(self, server: Server, product: Array) -> tuple[Server, Message]:
         """Take a step of the conjugate gradients; without positive curvature they end."""

@@ -93,6 +93,10 @@ class FedSplit(Algorithm):
         consensus = server.consensus + round.fraction * mean
         return Server(0.5 * (server.consensus + consensus), consensus), consensus
 
+    def delivered(self, server: Server, message: Array) -> Server:
+        """Go on with the mean of the :math:`z_j`, which the uploads tell: clients reflect at what arrived."""
+        return server
+
     def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``z_j = theta* - s grad f_j(theta*)``."""
         return self.start_with(theta, z=theta - self.step * objective.gradient(theta))

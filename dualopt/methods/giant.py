@@ -136,7 +136,7 @@ class GIANT(LineSearch):
             return c, oracle.sent(direction, since=0.0)
         p = broadcast(message.vector, c.theta.shape)
         slopes = [client_dot(oracle.evaluate(c.theta - t * p).grad_f, p) for t in sorted(self.steps)]
-        return c, oracle.in_full(array_namespace(p).stack(slopes, axis=-1))
+        return c, oracle.in_single(array_namespace(p).stack(slopes, axis=-1))
 
     def server(self, server: Server, mean: Upload | Array, round: Round) -> tuple[Server, Message]:
         """Judge the point, pass the direction on, or choose the step."""
@@ -148,6 +148,12 @@ class GIANT(LineSearch):
         t = best_step((0.0, *sorted(self.steps)), slopes)
         step = t * (1.0 - self.relaxation * max(0.0, 1.0 - t)) * server.step
         return server._replace(step=step, asked=POINT), Message(server.theta + step, POINT)
+
+    def delivered(self, server: Server, message: Message) -> Server:
+        """Take the step along the direction that arrived, or to the point; the gradient is known to the server."""
+        if message.asks == DIRECTION:
+            return server
+        return server._replace(step=-message.vector if message.asks == SLOPES else message.vector - server.theta)
 
     def _judged(self, server: Server, new: Upload) -> tuple[Server, Message]:
         """Accept the point and ask for the next direction, or shorten the step."""

@@ -81,6 +81,10 @@ class GradientDescent(AtServer):
         theta = server.theta - self.step * mean
         return Server(theta), theta
 
+    def delivered(self, server: Server, message: Array) -> Server:
+        """Take the point that arrived for the model."""
+        return Server(message)
+
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, tuple[()]]:
         """At the minimiser."""
         return Server(theta), theta, ()

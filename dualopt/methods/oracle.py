@@ -207,11 +207,13 @@ class Oracle:
         """
         return x if self._uplink is None else self._uplink.sent(x, since, unbiased=unbiased)
 
-    def in_full(self, x: Any) -> Any:
-        """Return ``x``, which is uploaded without compression though it may have the shape of the model."""
-        if self._uplink is not None:
-            self._uplink.in_full()
-        return x
+    def in_single(self, x: Array) -> Array:
+        """Return numbers beside vectors, a few of each client, as they are sent: in 32 bits with a compressor.
+
+        Where a vector is compressed to a few bits for a number, products in full width would cost as much as it does.
+        They are not compressed, though they may have the shape of the model.
+        """
+        return x if self._uplink is None else self._uplink.in_single(x)
 
     def _asked(self, solution: LocalSolution) -> LocalSolution:
         """Return a solution in the units of the method's clients; solvers know those of the user's alone."""

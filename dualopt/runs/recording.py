@@ -23,6 +23,7 @@ from dualopt.engine.rounds import (
     Clustered,
     Snapshot,
     as_compressor,
+    as_downlink,
     check_engine,
     in_user_coordinates,
     initial_state,
@@ -41,7 +42,7 @@ from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.scales import scales_of
 from dualopt.objectives.wrapper import class_labels
-from dualopt.runs.certificates import Certificate, certificate_from
+from dualopt.runs.certificates import Certificate, Sums, certificate_from
 from dualopt.runs.divergence import above, diverges
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
@@ -55,8 +56,9 @@ STALL_ROUNDS = 10
 EXPLOSION = 1e8  # above the start: a model of that size is measured, and a run that diverges need not go on
 RISING = 10.0  # times as many rounds of everybody as of one that stalls: one that diverges is told from one that rises
 SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
-COLUMNS = ("round", "communications", *SENT, "gradients", "seconds", "energy", "certificate", "certified_error")
-COLUMNS += ("gradient_norm", "error")
+MEASURING = ("bits_measuring_up", "bits_measuring_down")
+COLUMNS = ("round", "communications", *SENT, *MEASURING, "gradients", "seconds", "energy", "certificate")
+COLUMNS += ("certified_error", "gradient_norm", "error")
 
 
 @everywhere
@@ -82,6 +84,7 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
+    downlink: Compressor | str | None = None,
     scales: Sequence[float] | Array | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
@@ -95,7 +98,7 @@ def run(
 
     Parameters
     ----------
-    algorithm, objective, theta0, participation, seed, prepare, compressor, scales, engine
+    algorithm, objective, theta0, participation, seed, prepare, compressor, downlink, scales, engine
         As in :func:`dualopt.iterate`.
     rounds : int, default 100
         Largest number of rounds.
@@ -146,6 +149,8 @@ def run(
     Trace
         Row 0 is the start, after ``prepare``, with what that took. ``communications`` counts the rounds so far in which
         something was sent, ``floats_up`` and ``floats_down`` the numbers, ``bits_up`` and ``bits_down`` their bits,
+        ``bits_measuring_up`` and ``bits_measuring_down`` what clients elsewhere are sent and send, in full width, to
+        measure energies and to certify, which no method needs and no other column counts,
         ``gradients`` the local gradients (mean over the clients), ``seconds`` the time of the method alone.
 
     Raises
@@ -199,6 +204,7 @@ def run(
     clients = scaled(algorithm, prepared.objective, scales, who)
     packs = as_compressor(compressor, clients)
     algorithm = resolve(algorithm, clients, who, packs)
+    down = as_downlink(downlink, algorithm, clients, who)
     if check_assumptions:
         algorithm.check(clients)
     own = scales_of(clients)
@@ -221,13 +227,14 @@ def run(
                 | {
                     "scales": own,
                     "compressor": described(packs),
+                    "downlink": described(down),
                     "seed": seed,
                     "tol": tol,
                     "atol": atol,
                     "every": every,
                     "measure_every": measure_every,
                 },
-                (algorithm, objective, who, packs),
+                (algorithm, objective, who, packs, down),
                 initial_state(algorithm, clients, prepared.theta0) if checkpoint.resume else (),
                 theta,
             )
@@ -236,7 +243,7 @@ def run(
                 still, last, theta = kept.still, kept.theta, kept.theta
                 since, solutions = kept.resume_point, kept.latest
                 _check_rounds(rounds, since.rounds)
-        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions, packs)
+        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions, packs, down)
         snapshots = in_user_coordinates(snapshots, prepared)
         try:
             while len(recorder.rows) <= rounds and not recorder.contradicted:
@@ -293,6 +300,7 @@ def run(
         **({"left": left} if left else {}),
         **({"scales": own} if own else {}),
         **({} if packs is None else {"compressor": described(packs)}),
+        **({} if down is None else {"downlink": described(down)}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
         **({"explosions": said} if status == "diverged" and (said := hosts.explosions.sentences) else {}),
@@ -384,6 +392,7 @@ class _Recorder:
         self.least = math.inf
         self._complete: tuple[int, Any, Any] = (0, None, None)  # rows that are, the model and snapshot of the last
         self.seen = True  # whether the latest row has an energy
+        self.measuring: dict[str, float] = dict.fromkeys(MEASURING, 0.0)  # bits so far
 
     def start(self, theta: Array, prepared: Prepared, seconds: float, *, certify: bool) -> None:
         self.gradients, self.theta = sum(prepared.gradients), theta
@@ -398,7 +407,8 @@ class _Recorder:
             "seconds": seconds,
         }
         bound = self._certified(theta) if certify else None
-        self.rows.append(spent | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
+        quality = self._quality(theta, bound)
+        self.rows.append(spent | self.measuring | quality | dict.fromkeys(self.measure, math.nan))
         self._complete = 1, theta, None
         self._judge(theta)
 
@@ -420,6 +430,7 @@ class _Recorder:
             "round": float(len(self.rows)),
             "communications": last["communications"] + float(communicated(snapshot)),
             **{name: last[name] + getattr(snapshot, name) for name in SENT},
+            **self.measuring,
             "gradients": self.gradients / self.objective.n_clients,
             "seconds": last["seconds"] + seconds,
         }
@@ -459,6 +470,7 @@ class _Recorder:
                 )
         self.rows = [dict(zip(kept.columns, row, strict=True)) for row in kept.rows.tolist()]
         self.gradients, self.theta, self.best = kept.gradients, kept.theta, kept.best
+        self.measuring = {name: self.rows[-1][name] for name in MEASURING}
         self.least = min((row["energy"] for row in self.rows if row["energy"] == row["energy"]), default=math.inf)
         self._complete = len(self.rows), kept.theta, None
 
@@ -468,6 +480,7 @@ class _Recorder:
         del self.rows[count:]
         self.hosts.drop(count - 1)
         self.gradients = self.rows[-1]["gradients"] * self.objective.n_clients
+        self.measuring = {name: self.rows[-1][name] for name in MEASURING}
         return model
 
     def finish(self, theta: Array) -> None:
@@ -483,6 +496,7 @@ class _Recorder:
             row.update(self._quality(theta, None) | self._further())
         if math.isnan(row["certificate"]) and math.isfinite(row["energy"]):
             row.update(self._quality(theta, self._certified(theta)))
+        row.update(self.measuring)
         self.seen = True
 
     def diverged(self, shortest: float) -> bool:
@@ -499,7 +513,19 @@ class _Recorder:
 
     def _certified(self, theta: Array) -> Certificate:
         """Return the certificate from what the hosts know, their latest local solutions too."""
-        return certificate_from(self.objective, theta, self.hosts.certificate_sums)
+        return certificate_from(self.objective, theta, self._sums)
+
+    def _sums(self, theta: Array) -> Sums:
+        """Return what a certificate takes from the clients: of each a gradient and three numbers, or two and five."""
+        found, d = self.hosts.certificate_sums(theta), math.prod(self.objective.shape)
+        self._measured(theta, d + 3 if found.dual is None else 2 * d + 5)
+        return found
+
+    def _measured(self, theta: Array, numbers: int) -> None:
+        """Count a model to all clients, and so many numbers from each."""
+        one = self.objective.n_clients * width(theta)
+        for name, sent in zip(MEASURING, (numbers, math.prod(self.objective.shape)), strict=True):
+            self.measuring[name] += float(one * sent)
 
     def _without_energy(self, error: LostError) -> None:
         """Go on without an energy where clients that do not answer may be absent."""
@@ -508,7 +534,7 @@ class _Recorder:
         self.hosts.lost.append(f"round {len(self.rows)}: no energy: {error}")
 
     def _further(self) -> dict[str, float]:
-        return {name: _measured(name, function, self.snapshot) for name, function in self.measure.items()}
+        return {name: _result(name, function, self.snapshot) for name, function in self.measure.items()}
 
     def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
         if bound is None:
@@ -517,6 +543,7 @@ class _Recorder:
             else:
                 energy = float(self.objective.mean(self.objective.value(theta)))
             energy += self.objective.regulariser.value(theta)
+            self._measured(theta, 1)
             gap, relative, norm = math.nan, math.nan, math.nan
         else:
             energy, gap, relative, norm = bound.energy, bound.gap, bound.relative, bound.gradient_norm
@@ -528,7 +555,7 @@ class _Recorder:
         return quality
 
 
-def _measured(name: str, function: Callable, snapshot: Snapshot | None) -> float:
+def _result(name: str, function: Callable, snapshot: Snapshot | None) -> float:
     """Return the number of a function of the user's, or say which function has none."""
     try:
         return float(function(snapshot))

@@ -32,7 +32,8 @@ class Trace:
     columns : dict of str to array
         One entry per row: ``round`` (0 is the start), ``communications`` (rounds so far in which something was sent),
         ``floats_up`` and ``floats_down`` (numbers sent so far by all clients and to all clients, whatever their width),
-        ``bits_up`` and ``bits_down`` (the bits of all that), ``gradients`` (local gradients so far, mean over clients),
+        ``bits_up`` and ``bits_down`` (the bits of all that), ``bits_measuring_up`` and ``bits_measuring_down`` (those
+        of measuring and certifying), ``gradients`` (local gradients so far, mean over clients),
         ``seconds`` (so far, of the algorithm alone: measuring is not timed), then what was measured (``energy``,
         ``certificate``, ``error``...).
     status : str

@@ -194,8 +194,6 @@ def test_compressed_uploads(program):
     )
     refused = refusal(program, *common, "--compressor", "rand-k=2")
     assert "dimension must be given: what is known of the compressor depends on it." in refused
-    newton = ("prove", "--algorithm", "distributed-newton-cg", "--compressor", "natural")
-    assert "compressor must not be given" in refusal(program, *newton)
 
 
 def test_accuracies_in_units_of_the_problem(program):

@@ -39,7 +39,8 @@ def literal(f: Quadratic, start: np.ndarray, step: float, memory: int) -> Iterat
         since += 1
         R = np.stack([np.ravel(q) for q in residuals], axis=1)
         # |R a|^2 + lambda sum a_i^2 |r_i|^2 with a_last = 1 - the sum of the others
-        rows = np.concatenate([R, np.sqrt(regularisation(R)) * np.diag(np.linalg.norm(R, axis=0))])
+        ridge = regularisation(float(np.finfo(float).eps))
+        rows = np.concatenate([R, np.sqrt(ridge) * np.diag(np.linalg.norm(R, axis=0))])
         others = np.linalg.lstsq(rows[:, :-1] - rows[:, -1:], -rows[:, -1], rcond=None)[0]
         weights = [*others, 1.0 - np.sum(others)]
         z = np.sum([a * (p + q) for a, p, q in zip(weights, points, residuals, strict=True)], axis=0)

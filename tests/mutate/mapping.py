@@ -539,6 +539,7 @@ TABLE |= {
         ),
         ("compressed_fedsplit",),
     ),
+    "dualopt/methods/compressors/_downlink.py": Judges((Selected("tests/methods/compressors/test_downlink.py"),)),
     "dualopt/engine/traffic.py": Judges(
         (
             Selected("dualopt/engine/traffic.py"),

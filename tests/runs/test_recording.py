@@ -340,3 +340,18 @@ def test_refuses_nonsense() -> None:
         Trace(columns={"round": [0]}, status="fine", theta=None)
     with pytest.raises(ValueError, match="columns"):
         Trace(columns={"round": [0], "energy": [1.0, 2.0]}, status="stalled", theta=None)
+
+
+def test_what_measuring_and_certifying_sends_is_counted_apart() -> None:
+    """Five clients, four coordinates: an energy up, or a gradient and a dual point with five numbers."""
+    f = quadratic()
+    word = 64 * f.n_clients
+    trace = run(DualFL(), f, rounds=4, certify_every=2)
+    ups = [4 + 3, 1, 2 * 4 + 5, 1, 2 * 4 + 5]  # no client has a dual point before the first round
+    assert trace["bits_measuring_up"].tolist() == [word * sum(ups[: n + 1]) for n in range(5)]
+    assert trace["bits_measuring_down"].tolist() == [word * 4 * (n + 1) for n in range(5)]
+    assert trace["bits_up"].tolist() == [word * 4 * n for n in range(5)]
+    last = run(DualFL(), f, rounds=4)
+    assert last["bits_measuring_up"][-1] == word * (5 + 2 * 4 + 5)  # the end is certified, whatever was asked
+    stopped = run(DualFL(), f, rounds=4, certify_every=2, measure_every=2)
+    assert stopped["bits_measuring_up"].tolist() == [word * n for n in (7, 7, 20, 20, 33)]

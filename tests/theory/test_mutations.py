@@ -247,7 +247,7 @@ ATTAINED = (
     *("fedsplit_contraction", "feddr_contraction", "fivegcs_one_step", "scaffnew_one_step"),
     *("sampled_feddyn", "sampled_fedsplit", "growing_feddyn", "weighted_feddyn", "sampled_feddr"),
     *("averaged_reflections", "sampled_fivegcs", "full_fivegcs", "cohorts_of_fivegcs"),
-    *("compressed_fedsplit", "rounded_fedsplit", "compressor_moments", "anderson_quadratics"),
+    *("compressed_fedsplit", "rounded_fedsplit", "compressor_moments", "anderson_quadratics", "contractive_fedsplit"),
 )
 
 

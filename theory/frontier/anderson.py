@@ -144,7 +144,7 @@ def anderson_quadratics(case: Case) -> Iterator[Inequality]:
 
     Compare successive residuals, and both with the mixture of the earlier ones, up to rounding of the residuals.
     """
-    q, extra = factor_of(case), math.sqrt(1.0 + regularisation(np.zeros(1)))
+    q, extra = factor_of(case), math.sqrt(1.0 + regularisation(float(np.finfo(float).eps)))
     first = last = mixture = math.nan
     weights: tuple[float, ...] = ()
     for n, s in enumerate(case.snapshots(), start=1):

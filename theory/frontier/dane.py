@@ -199,7 +199,7 @@ def anderson_dane_quadratics(case: Case) -> Iterator[Inequality]:
     """
     inverse = np.linalg.inv(preconditioner(case.objective, case.algorithm.weight))
     root = np.linalg.cholesky(inverse).T
-    q, lam = factor_of(case), regularisation(np.zeros(1))
+    q, lam = factor_of(case), regularisation(float(np.finfo(float).eps))
     unit = 16.0 * EPSILON * case.L / case.mu * float(np.linalg.norm(root, 2))
     last = least = weights = math.nan
     server, residuals = case.first().server, []

@@ -24,6 +24,7 @@ from dualopt.methods import (
     FedSplit,
     FiveGCS,
     GapRestartedDualFL,
+    GradientDescent,
     GrowingFedDyn,
     SampledDualFL,
 )
@@ -156,6 +157,20 @@ MUTATIONS: dict[str, Variant] = {
         *(FedSplit, "local", "c.z + change, x)", "c.z + 2.0 * (x - message), x)"),
         caught="compressed_fedsplit rounded_fedsplit",
     ),
+    **{
+        f"Compressed gradient descent: {name}": edit(GradientDescent, *texts, caught="gradient_descent_with_memory")
+        for name, texts in {
+            "no memory": (
+                "local",
+                "oracle.evaluate(message).grad_f",
+                "oracle.sent(oracle.evaluate(message).grad_f, 0.0)",
+            ),
+            "the step of the server a tenth longer": ("server", "self.step * mean", "1.1 * self.step * mean"),
+        }.items()
+    },
+    "Compressed FedSplit: twice what arrives": edit(
+        *(FedSplit, "local", "c.z + change, x)", "c.z + 2.0 * change, x)"), caught="contractive_fedsplit"
+    ),
     "Compressed FedDyn: the whole memory": edit(
         *(FedDyn, "local", "theta = oracle.sent(", "whole, theta = theta, oracle.sent("),
         *("local", "self._memory(round) * (theta - message)", "self.alpha * (whole - message)"),
@@ -203,7 +218,7 @@ def longer_weights(method: Any, right: Any, *arguments: Any) -> tuple[float, ...
     return tuple(1.01 * a for a in right(*arguments))
 
 
-def largest(method: Any, right: Any, gram: Any, known: int) -> tuple[float, ...]:
+def largest(method: Any, right: Any, gram: Any, known: int, rounding: float) -> tuple[float, ...]:
     """Return the largest mixture for the smallest."""
     found = mixing_weights(np.linalg.pinv(gram[-known:, -known:]))
     return (0.0,) * (method.memory + 1 - known) + tuple(map(float, found))

@@ -42,7 +42,17 @@ GROUPS = (
         "Method",
         "docs/methods.md",
         main=("algorithm", "param", "grid"),
-        more=("solver", "solver_param", "stop", "scales", "compressor", "start", "coordinates", "check_assumptions"),
+        more=(
+            "solver",
+            "solver_param",
+            "stop",
+            "scales",
+            "compressor",
+            "downlink",
+            "start",
+            "coordinates",
+            "check_assumptions",
+        ),
     ),
     Group(
         "Model and rows",

@@ -36,6 +36,8 @@ class LoopOptions:
         One scale for each client: none, suggested (as suits the method), or numbers such as 1,5,2.
     compressor : str
         What uploads go through: identity, natural, rounding=8, rand-k=10 (see: dualopt list compressors).
+    downlink : str
+        What the messages of the server go through, where everybody takes part in every round: the same.
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
     atol : float
@@ -60,6 +62,7 @@ class LoopOptions:
     participation: str = "full"
     scales: str = "none"
     compressor: str = "identity"
+    downlink: str = "identity"
     tol: float = 1e-6
     atol: float = 0.0
     certify_every: int = 1

@@ -179,6 +179,7 @@ def outcome(trace: Trace, accuracy: float | None, *, signal: str = "Ctrl-C") -> 
         "gradient norm |grad E|": f"{last['gradient_norm']:.2e}",
         "numbers sent": f"{last['floats_up']:,.0f} up, {last['floats_down']:,.0f} down",
         "bits sent": f"{last['bits_up']:,.0f} up, {last['bits_down']:,.0f} down",
+        "bits to measure and certify": f"{last['bits_measuring_up']:,.0f} up, {last['bits_measuring_down']:,.0f} down",
         "local gradients per client": f"{last['gradients']:.1f}",
         "seconds of computing": f"{last['seconds']:.3g}",
     }
@@ -203,8 +204,9 @@ def table_row(label: str, trace: Trace, accuracy: float | None) -> dict[str, str
         row["error"] = f"{last['error']:.1e}"
     row |= {
         "gradients": f"{last['gradients']:.1f}",
-        "numbers up": in_thousands(last["floats_up"]),
         "bits up": in_thousands(last["bits_up"]),
+        "bits down": in_thousands(last["bits_down"]),
+        "to certify": in_thousands(last["bits_measuring_up"] + last["bits_measuring_down"]),
         "seconds": f"{last['seconds']:.3g}",
     }
     if accuracy is not None:

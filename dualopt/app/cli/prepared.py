@@ -19,12 +19,13 @@ from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.progress import run_progress
 from dualopt.app.cli.reporting import CONTRADICTED, TERMINATED
 from dualopt.app.cli.resume import Archive, Results
+from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import resolve, scaled
+from dualopt.engine.rounds import as_downlink, resolve, scaled
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
-from dualopt.methods.compressors import Compressor
+from dualopt.methods.compressors import Compressor, Identity
 from dualopt.methods.participation import Participation, as_participation
 from dualopt.methods.preparation import Preparation
 from dualopt.objectives import Objective
@@ -101,6 +102,7 @@ class PreparedRuns:
     loop: LoopOptions
     participation: Participation
     compressor: Compressor
+    downlink: Compressor
     seed: int
     intercept: bool
     plug_ins: Mapping[str, Any]  # by spelling: file and hash
@@ -127,7 +129,14 @@ class PreparedRuns:
 
     def parts(self) -> list[Any]:
         """Return all objects whose code counts."""
-        return [*self.algorithms.values(), self.problem.objective, self.participation, self.compressor, *self.prepare]
+        return [
+            *self.algorithms.values(),
+            self.problem.objective,
+            self.participation,
+            self.compressor,
+            self.downlink,
+            *self.prepare,
+        ]
 
     def _run(
         self,
@@ -195,6 +204,7 @@ class PreparedRuns:
                 prepare=self.prepare or None,
                 scales=parse_numbers(loop.scales),
                 compressor=self.compressor,
+                downlink=self.downlink,
                 parameters={
                     "data": problem.data,
                     "loss": problem.loss,
@@ -236,6 +246,7 @@ class PreparedRuns:
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
             **({"scales": self.loop.scales} if self.loop.scales != "none" else {}),
             **({"compressor": self.loop.compressor} if self.loop.compressor != "identity" else {}),
+            **({"downlink": self.loop.downlink} if self.loop.downlink != "identity" else {}),
             **self.place.described,
         }
 
@@ -282,6 +293,7 @@ def prepared_runs(
         named = [spec for spec in specs.values() if not is_auto(spec.name)]
         for spec in named:
             supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
+        built(loop.downlink, "compressor")
         if len(named) < len(specs):
             from dualopt.runs.auto import check_auto
 
@@ -293,7 +305,7 @@ def prepared_runs(
             named,
             preparation=preparation.named().values(),
             participation=[loop.participation],
-            compressor=[loop.compressor],
+            compressor=[loop.compressor, loop.downlink],
         )
     place.peers.agree({f"contents of {name}": repr(x and x["sha256"]).encode() for name, x in own.items()})
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
@@ -322,13 +334,18 @@ def _built_runs(
     methods = {label: spec.build("algorithm") for label, spec in specs.items() if label not in chosen}
     clients: dict[str, Objective] = {label: changed for label in chosen}
     clients |= {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
-    compressor = built(loop.compressor, "compressor")
+    compressor, downlink = (built(text, "compressor") for text in (loop.compressor, loop.downlink))
+    require(
+        not best or downlink == Identity(), "downlink must be identity with proved-best: nothing is proved of others"
+    )
     console, proved = output.make_console(), {}
     with console.status("proved-best") if best else nullcontext():
         for label, earlier in best.items():
             found = proved_best.chosen(methods[label], clients[label], participation, compressor, earlier)
             methods[label], proved[label] = found
     algorithms = {label: resolve(m, clients[label], participation, compressor) for label, m in methods.items()}
+    for label, algorithm in algorithms.items():
+        as_downlink(downlink, algorithm, clients[label], participation)
     if loop.check_assumptions:
         for label, algorithm in algorithms.items():
             algorithm.check(clients[label])
@@ -344,6 +361,7 @@ def _built_runs(
         loop=loop,
         participation=participation,
         compressor=compressor,
+        downlink=downlink,
         seed=options.seed,
         intercept=kind_of_intercept(options.intercept) != "none",
         plug_ins=own,

@@ -16,6 +16,7 @@ from dualopt.app.cli.prepared import PreparedRuns, in_picture, prepared_runs
 from dualopt.app.cli.resume import KeepOptions, Results
 from dualopt.app.cli.usage import WidthOption
 from dualopt.arrays._checks import require
+from dualopt.methods.compressors import Identity
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.tables import write_blocks, write_rows
@@ -113,7 +114,9 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool, wi
         from dualopt.runs.auto import path_in_words
 
         lines |= path_in_words(trace)
-    lines["theory"] = result.algorithm.guarantee(result.clients, runs.participation, runs.compressor)
+    clients = runs.clients[result.label]
+    said = result.algorithm.guarantee(clients, runs.participation, runs.compressor)
+    lines["theory"] = said if runs.downlink == Identity() else "none: no theorem covers messages through a compressor"
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines |= reason | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(runs.console, f"dualopt run: {algorithm}", lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dualopt.arrays.tree import leaves, tree_map
-from dualopt.arrays.xp import Array, zeros_like
+from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods.compressors._protocol import Compressor
 from dualopt.methods.compressors.identity import Identity
 from dualopt.methods.participation import Round
@@ -101,9 +101,11 @@ class Uplink:
             return x
         return tree_map(lambda leaf: self._arrived(leaf, since, unbiased) if self._is_vector(leaf) else leaf, x)
 
-    def in_full(self) -> None:
-        """Leave the rest of the upload as it is."""
+    def in_single(self, x: Array) -> Array:
+        """Return numbers in single precision, and leave the rest of the upload as it is: see ``Oracle.in_single``."""
         self._done = True
+        xp = array_namespace(x)
+        return xp.astype(x, xp.float32) if self._round.communicate else x
 
     def rest(self, upload: Any) -> Any:
         """Return what arrives of an upload, of which nothing is compressed again if something was already."""

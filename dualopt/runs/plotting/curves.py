@@ -32,6 +32,8 @@ LABELS = {
     "floats_down": "numbers sent to all clients",
     "bits_up": "bits uploaded by all clients",
     "bits_down": "bits sent to all clients",
+    "bits_measuring_up": "bits uploaded to measure and certify",
+    "bits_measuring_down": "bits sent to measure and certify",
     "seconds": "seconds of computing",
     "energy": r"energy $E$",
     "error": r"relative error $(E - E^*)/|E^*|$",

@@ -229,8 +229,8 @@ def test_scalars_and_silent_rounds_are_left_alone() -> None:
     assert up.sent(X) is X
     assert (up.memory, up.vectors) == ((), 0)
     up = uplink(TopK(size=1), "memory")
-    up.in_full()
-    assert up.rest(X) is X
+    assert up.in_single(X).dtype == np.float32
+    assert up.rest(X) is X  # though it has the shape of the model
 
 
 def test_every_vector_has_its_own_memory() -> None:

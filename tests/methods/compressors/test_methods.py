@@ -12,10 +12,10 @@ import pytest
 import dualopt.methods.compressors
 from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine.rounds import State, advance, as_compressor, iterate, resolve
-from dualopt.methods import DualFL, FedDyn, FedSplit, SampledDualFL
+from dualopt.methods import DualFL, FedDyn, FedSplit, GradientDescent, SampledDualFL
 from dualopt.methods._feddyn_theorems import best_weight
 from dualopt.methods._parameters import reflection_factor
-from dualopt.methods.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, TopK
+from dualopt.methods.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, Rounding, TopK
 from dualopt.methods.participation import Bernoulli, Full, UniformSubset, first_round
 from dualopt.runs.recording import run
 from dualopt.solvers import Exact
@@ -166,7 +166,17 @@ def test_guarantees_say_what_the_theorem_says() -> None:
 
     assert said(FedSplit(), NaturalCompression()).endswith("0.209877 per round")  # 17/81
     assert said(FedSplit(), RandK(size=1)).endswith("0.777778 per round")  # 7/9
-    assert said(FedSplit(), TopK(size=1)) == "none: Theorem D needs an unbiased compressor"
+    assert said(FedSplit(), TopK(size=1)) == (
+        "none: Theorem D needs an unbiased compressor; its theorem needs |C(v) - v| <= q |v|,"
+        " q < (1 - delta)/(1 + delta) = 0.5"
+    )
+    assert said(FedSplit(), Rounding(digits=8)) == "E of the squared distances falls by a factor of 0.117256 per round"
+    assert said(GradientDescent(), Rounding(digits=8)) == "none: its theorem needs step <= s(q) = 0.25"
+    assert said(GradientDescent(step=0.15), Rounding(digits=8)) == (
+        "E - E* plus the mean square of what has not arrived falls by a factor of 0.850000 per round;"
+        " 3 bits are enough for this step, and 8 are used"
+    )
+    assert said(GradientDescent(step=0.1), NaturalCompression()).startswith("none: its theorem needs a compressor that")
     cohorts, fifth = CoordinateCohorts(size=1), UniformSubset(size=1)
     assert said(FedDyn(), cohorts) == FedDyn().guarantee(f, fifth).replace("A", "D", 1)
     assert said(FedDyn(alpha=1e6), cohorts).startswith("Theorem D")
