@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from dualopt.app.cli.output import make_console
-from dualopt.arrays.xp import to_numpy
 from dualopt.objectives import LinearModel
 from dualopt.problem.build import build_problem
 from dualopt.problem.options import ProblemOptions
 from dualopt.problem.problem import Problem
+from dualopt.runs._data_hash import data_hash
 from dualopt.runs.trace import Trace
 from dualopt.solvers.stopping import GradientReduction, Stop
 from figures._sizes import MOST_GRADIENTS, PART
@@ -198,11 +196,8 @@ class Settings:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of all rows and labels: files may change under the same name."""
-        digest = hashlib.sha256()
-        for rows in next(self.whole.objective.client_rows()):
-            digest.update(np.ascontiguousarray(to_numpy(rows)).data)
-        return digest.hexdigest()[:16]
+        """A hash of all rows and labels: files may change under the same name."""
+        return data_hash(self.whole)
 
     def described(self, clients: int) -> dict[str, Any]:
         """Return everything that defines the problem, as it is stored with a result."""

@@ -300,7 +300,8 @@ def _rows(project: Project, data: str | Path, label: str | None) -> SiteRows:
             names = X.names
     columns = X.shape[1] if names is None else len(names)
     with refusing("columns"):
-        require(columns == project.features, f"data {str(data)!r} must have {project.features} features", columns)
+        wanted = f"data {str(data)!r} must have {project.features} columns of features"
+        require(columns == project.features, wanted, columns)
         if project.feature_names and names is not None:
             for n, (mine, agreed) in enumerate(zip(names, project.feature_names, strict=True)):
                 require(mine == agreed, f"data {str(data)!r} must have the feature {agreed!r} as number {n + 1}", mine)

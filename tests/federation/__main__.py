@@ -31,7 +31,7 @@ from dualopt import Trace
 from dualopt.app.cli import terminable
 from dualopt.federation import Project, SiteSettings
 from dualopt.methods.participation import Schedule
-from tests.federation.loopback import ROOT, Loopback, processes_of
+from tests.federation.loopback import HANGS, ROOT, Loopback, processes_of
 from tests.federation.problems import METHODS, differing, elsewhere, in_one_process, plant, project_of
 from tests.federation.test_flare import greeted, strangers_certificate
 
@@ -464,10 +464,9 @@ def page(folder: Path) -> str:
     commands = [block for block in blocks if not block.startswith(("python -m pip", "│"))]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-    said = ""
     try:
-        for command in commands:
-            with (folder / "said").open("w+") as out:
+        with (folder / "said").open("w") as out:
+            for command in commands:
                 subprocess.run(
                     ["bash", "-e", "-c", command],
                     cwd=folder,
@@ -475,18 +474,19 @@ def page(folder: Path) -> str:
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=subprocess.STDOUT,
-                    timeout=200,
+                    timeout=HANGS,
                     check=True,
                 )
-                out.seek(0)
-                said += out.read()
         end = time.monotonic() + 40
         while processes_of(folder) and time.monotonic() < end:
             time.sleep(1)
         require(not processes_of(folder), "stop_fl.sh does not stop everything")
+    except subprocess.SubprocessError as error:
+        raise AssertionError(f"{error}\n{(folder / 'said').read_text()}") from None
     finally:
         for pid in processes_of(folder):
             os.kill(pid, signal.SIGKILL)
+    said = (folder / "said").read_text()
     shown = blocks[[block.startswith("│") for block in blocks].index(True)].splitlines()
     for line in shown:
         require(" ".join(line.split()) in " ".join(said.split()), f"the page promises {line}")

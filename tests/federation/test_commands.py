@@ -70,12 +70,23 @@ def test_a_file_tells_what_is_not_given(tmp_path: Path, capsys: pytest.CaptureFi
     assert Project.read(tmp_path / "c" / "project.toml").loss == "squared"
 
 
+def test_columns_are_counted_where_words_become_several_features(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("age,stage,y\n1,I,no\n3,II,yes\n5,III,yes\n")
+    words = ["--site", "lyon", "--like", table, "--label", "y", "--categories", "indicators", "--least-rows", 3]
+    code, said, wrong = typed(capsys, "new", tmp_path / "p", *words)
+    assert (code, wrong) == (0, "")
+    assert "logistic, mu = 0.01, 2 columns of features" in " ".join(said.split())
+    _, said, _ = typed(capsys, "check", tmp_path / "p" / "project.toml", "lyon", table, "--label", "y")
+    assert "3 rows, 2 columns of features, fit the project" in " ".join(said.split())
+
+
 def test_a_site_is_set_up(tmp_path: Path, capsys: pytest.CaptureFixture, shard: Path) -> None:
     assert typed(capsys, "new", tmp_path / "p", "--site", "lyon", "--site", "basel", "--like", shard)[0] == 0
     project, kit = tmp_path / "p" / "project.toml", tmp_path / "kit"
     code, said, _ = typed(capsys, "check", project, "lyon", shard)
     assert code == 0
-    assert "20 rows, 3 columns, fit the project" in " ".join(said.split())
+    assert "20 rows, 3 columns of features, fit the project" in " ".join(said.split())
     code, _, wrong = typed(capsys, "site", kit, "--project", project, "--data", shard)
     assert code == 2
     assert "is not the folder of a site that nvflare provision made" in wrong

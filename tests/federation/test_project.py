@@ -180,7 +180,7 @@ def test_data_that_do_not_fit_the_project_give_one_sentence(tmp_path: Path) -> N
     path = write_shards(tmp_path, 5)["lyon"]
     with pytest.raises(ValueError, match="site must be one of a, b, c, not d"):
         site_objective(PROJECT, "d", path)
-    with pytest.raises(ValueError, match="must have 6 features, not 5"):
+    with pytest.raises(ValueError, match="must have 6 columns of features, not 5"):
         site_objective(replace(PROJECT, features=6), "a", path)
     with pytest.raises(ValueError, match="must have the 31 rows that the project says of a, not 30"):
         site_objective(replace(PROJECT, rows=(31, 1, 1)), "a", path)

@@ -73,7 +73,7 @@ def new(
     lines = {
         "sites": ", ".join(project.sites),
         "method": f"{project.algorithm}, at most {project.rounds} rounds",
-        "problem": f"{project.loss}, mu = {project.mu:g}, {project.features} features",
+        "problem": f"{project.loss}, mu = {project.mu:g}, {project.features} columns of features",
         "client weights": project.client_weights,
         "fingerprint": project.fingerprint[:12],
         "files": f"{folder}: project.toml (for every site), provision.yml (for the certificates)",
@@ -185,7 +185,7 @@ def _described(project: Project, site: str, data: Path, label: str | None) -> di
         f = prepared_objective(project, site, rows)
         told = {"L of this site": f"{float(f.L[0]):.6g} (told to the server, with the number of rows)"}
     return {
-        "data": f"{rows.size} rows, {project.features} columns, fit the project: {data}",
+        "data": f"{rows.size} rows, {project.features} columns of features, fit the project: {data}",
         "loss": f"{project.loss}, mu = {project.mu:g}, client weights = {project.client_weights}",
         **told,
         "fingerprint": f"{project.fingerprint[:12]} (the same at every site)",
