@@ -128,4 +128,8 @@ def test_honest_answers_are_none_of_them():
         at = np.zeros(d)
         for kind in _questions.KINDS:
             extra = {"exponent": (at,), "squares": (at, at + 1e280), "below": (np.zeros((6, d)),)}.get(kind, ())
-            _questions.require_sound(question := Question(kind, extra), Numbers(X).answer(question), d)
+            question = Question(kind, extra)
+            found = Numbers(X).answer(question)
+            _questions.require_sound(question, found, d)
+            with pytest.raises(ValueError, match=f"answer to {kind} has another shape"):
+                _questions.require_sound(question, found[:, 1:], d)
