@@ -344,6 +344,7 @@ class Ray(NamedTuple):
 
 
 def rays(loss: Any, y: np.ndarray) -> Iterator[Ray]:
+    """Yield the rows in each direction."""
     far = 1e8
     for d in directions(loss):
         ray = np.broadcast_to(d, shape_of(loss, len(y)))
