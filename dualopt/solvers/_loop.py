@@ -157,11 +157,11 @@ def drive(
     rows of the others would launch more kernels than it saves, and it is marked as ``stalled`` for ``step``. Rules are
     tested on the host everywhere: to transfer two numbers per client takes less time than to launch the comparisons.
 
-    A client is stalled when its solver says so; when its gap is no larger than the rounding of the sum over rows that it
-    is, where the solver gives sizes; when at the start its gradient is no larger than the rounding of the
-    gradient of ``f_j``, as in rounds after convergence; or after ``PATIENCE`` steps in a row that changed its value by
-    rounding only and reached no smaller norm, ``PATIENCE_WITH_NOISE`` with such a gradient. A fixed number of steps is
-    carried out whatever happens; on another device than the host's it is not interrupted to look for stalls.
+    A client is stalled when its solver says so; when its gap is no larger than the rounding of the sum over rows that
+    it is, where the solver gives sizes; when at the start its gradient is no larger than the rounding of the gradient
+    of ``f_j``, as in rounds after convergence; or after ``PATIENCE`` steps in a row that changed its value by rounding
+    only and reached no smaller norm, ``PATIENCE_WITH_NOISE`` with such a gradient. A fixed number of steps is carried
+    out whatever happens; on another device than the host's it is not interrupted to look for stalls.
     """
     n, host = problem.n_clients, is_host(problem.mu)
     round = first_round(n) if round is None else round

@@ -67,7 +67,9 @@ def differences(one: Trace, other: Trace) -> list[str]:
     return found + ([] if np.array_equal(one.theta, other.theta) else ["theta"])
 
 
-def require_equal(method: Any, objective: Any, ways: dict[str, Callable[[], tuple[Any, Any]]], **options: Any) -> None:
+def assert_equal_runs(
+    method: Any, objective: Any, ways: dict[str, Callable[[], tuple[Any, Any]]], **options: Any
+) -> None:
     whole = recorded(method, objective, **options)
     for way, make in ways.items():
         placed, engine = make()
@@ -95,7 +97,7 @@ def test_blocks_are_one_process(kind: Any, problem: str, chance: str) -> None:
     f = problems()[problem]
     both = ways(f)
     chosen = both if (problem, chance) == ("smooth", "full") else {"wired": both["wired"]}
-    require_equal(kind(), f, chosen, participation=CHANCE[chance], rounds=4, tol=1e-9)
+    assert_equal_runs(kind(), f, chosen, participation=CHANCE[chance], rounds=4, tol=1e-9)
 
 
 @pytest.mark.parametrize("certify", [0, 2])
@@ -103,7 +105,7 @@ def test_blocks_are_one_process(kind: Any, problem: str, chance: str) -> None:
 def test_rows_of_many_classes_and_runs_without_certificates(method: Any, certify: int) -> None:
     f = digits(rows=200)
     cuts = {str(n): lambda n=n: (f, Blocks(number=n)) for n in (1, 3, 8)}
-    require_equal(method, f, cuts, rounds=5, certify_every=certify)
+    assert_equal_runs(method, f, cuts, rounds=5, certify_every=certify)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_what_is_chosen_by_data_or_chance(method: Any) -> None:
     """Samples, options that a solver takes from the largest client, infinite uploads."""
     for problem in ("smooth", "quadratic"):
         f = problems()[problem]
-        require_equal(method, f, ways(f), rounds=6, tol=1e-12)
+        assert_equal_runs(method, f, ways(f), rounds=6, tol=1e-12)
 
 
 @pytest.mark.parametrize("name", discover(dualopt.methods))
@@ -129,7 +131,7 @@ def test_scales_of_clients_elsewhere(name: str) -> None:
     """Every method on reweighted clients, by numbers and as suggested."""
     f, method = problems()["quadratic"], discover(dualopt.methods)[name]()
     for scales in ("suggested", (1.0, 2.0, 0.5, 4.0, 1.5, 3.0)):
-        require_equal(method, f, ways(f), rounds=4, tol=1e-12, scales=scales)
+        assert_equal_runs(method, f, ways(f), rounds=4, tol=1e-12, scales=scales)
 
 
 def test_columns_of_the_users_own_and_how_runs_end() -> None:
@@ -150,7 +152,7 @@ def test_columns_of_the_users_own_and_how_runs_end() -> None:
         {"tol": 1e-8},
         {"atol": 1e-6},
     ):
-        require_equal(method, f, ways(f), **(options | ending))
+        assert_equal_runs(method, f, ways(f), **(options | ending))
 
 
 def test_a_stall_and_a_divergence_are_those_of_one_process() -> None:
@@ -162,7 +164,7 @@ def test_a_stall_and_a_divergence_are_those_of_one_process() -> None:
         whole = recorded(method, f, rounds=rounds)
         assert isinstance(whole, Trace)
         assert whole.status == status
-        require_equal(method, f, ways(f), rounds=rounds)
+        assert_equal_runs(method, f, ways(f), rounds=rounds)
 
 
 def test_sums_over_blocks_are_the_same_up_to_rounding() -> None:
@@ -205,7 +207,7 @@ def test_single_precision(problem: str) -> None:
     else:
         f = lopsided_rows(f.loss, f.ridge, np.float32)
     for method, who in ((DualFL(), None), (FedDyn(), CHANCE["subset"]), (AFedPD(), CHANCE["bernoulli"])):
-        require_equal(method, f, ways(f), rounds=6, participation=who, tol=1e-6)
+        assert_equal_runs(method, f, ways(f), rounds=6, participation=who, tol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -250,7 +252,7 @@ def test_hosts_that_build_their_own_rows(solver: Any, monkeypatch: pytest.Monkey
     whole, hosts = own_rows([3, 60, 7], 40)
     method = DualFL(solver=solver)
     way: dict[str, Any] = {"wired": lambda: (RemoteClients(Wired([make() for make in hosts])), None)}
-    require_equal(method, whole, way, rounds=12, tol=1e-12)
+    assert_equal_runs(method, whole, way, rounds=12, tol=1e-12)
     monkeypatch.setattr(_host, "with_max_rows", lambda objective, max_rows: objective)
     alone = recorded(DualFL(solver=LBFGS()), RemoteClients(Wired([make() for make in hosts])), rounds=12, tol=1e-12)
     together = recorded(DualFL(solver=LBFGS()), whole, rounds=12, tol=1e-12)
@@ -264,8 +266,8 @@ def test_wide_sparse_rows() -> None:
     whole, hosts = own_rows([20, LARGEST_GRAM + 3, 5], LARGEST_GRAM + 50, "sparse")
     assert isinstance(default_solver(whole), RowLBFGS)
     way: dict[str, Any] = {"wired": lambda: (RemoteClients(Wired([make() for make in hosts])), None)}
-    require_equal(DualFL(), whole, way, rounds=3, certify_every=2)
-    require_equal(DualFL(), whole, {"blocks": lambda: (whole, Blocks(number=2))}, rounds=3, certify_every=2)
+    assert_equal_runs(DualFL(), whole, way, rounds=3, certify_every=2)
+    assert_equal_runs(DualFL(), whole, {"blocks": lambda: (whole, Blocks(number=2))}, rounds=3, certify_every=2)
 
 
 def test_another_order_of_the_rows_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,7 +206,7 @@ def test_samples_of_couplings_have_the_gradient_as_their_mean() -> None:
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "lessons"
 
 
-def says(name: str, *parts: str) -> None:
+def assert_says(name: str, *parts: str) -> None:
     """Look for words in the answer of a teacher's page."""
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     answer = text.partition("## The question, and its answer")[2].partition("## The theorem")[0]
@@ -223,19 +223,19 @@ def test_averaging() -> None:
         return [K for K in averaging.STEPS if right("averaging", steps=K, apart=apart)]
 
     (K,) = first(1.2)
-    says("averaging", f"difference 1.2 of the start it is $K = {K}$", "with 0.8 no number of steps does")
+    assert_says("averaging", f"difference 1.2 of the start it is $K = {K}$", "with 0.8 no number of steps does")
     assert first(0.8) == []
     (fewer,) = first(1.5)
     assert fewer < K
     f = averaging.valleys(2, kappa=16.0, apart=1.2, angle=1.0)
     away = {n: fedavg_limit(f, step=1.0 / max(f.L), K=n) - f.minimiser() for n in range(1, K + 1)}
-    says("averaging", f"and {min(n for n, x in away.items() if np.linalg.norm(x) >= 1.0)} of all numbers")
+    assert_says("averaging", f"and {min(n for n, x in away.items() if np.linalg.norm(x) >= 1.0)} of all numbers")
 
 
 def test_bound() -> None:
     scene = load("bound").scene(x=1.25, y=1.25, p=1.25, q=1.25)
     *_, gap, error = scene.table.rows[0].cells
-    says("bound", "$\\theta = p = (1.25, 1.25)$ certifies less than 0.1")
+    assert_says("bound", "$\\theta = p = (1.25, 1.25)$ certifies less than 0.1")
     assert scene.answer.right
     assert error < gap < 0.1
     assert not right("bound", x=1.25, y=1.25, p=2.5, q=1.25)
@@ -244,7 +244,7 @@ def test_bound() -> None:
 def test_chain() -> None:
     for kappa in chain.SLIDERS[1].values:
         assert [m for m in chain.METHODS if right("chain", method=m, kappa=kappa)] == ["FedSplit, mean of the zⱼ"]
-    says("chain", "FedSplit whose model is the mean of its $z_j$")
+    assert_says("chain", "FedSplit whose model is the mean of its $z_j$")
 
 
 def test_coin() -> None:
@@ -253,26 +253,26 @@ def test_coin() -> None:
         return p
 
     less, least = largest(0.01), largest(0.003)
-    says("coin", f"$G = 0.03$ it is $p = {largest(0.03)}$", f"$G = 0.1$ it is {largest(0.1)}")
-    says("coin", f"$G = 0.01$ or less it is {less}")
+    assert_says("coin", f"$G = 0.03$ it is $p = {largest(0.03)}$", f"$G = 0.1$ it is {largest(0.1)}")
+    assert_says("coin", f"$G = 0.01$ or less it is {less}")
     assert less == least
     for p, apart in ((0.44, 0.03), (0.16, 0.1), (0.54, 0.01), (0.58, 0.003)):
-        says("coin", f"{p}")
+        assert_says("coin", f"{p}")
         assert [coin.says(coin.fedpd(q, apart)) for q in (p, p + 0.01)] == ["holds", "vacuous"]
 
 
 def test_drift() -> None:
     scene = load("drift").scene(server=1.0, rho=1.5)
     assert "ends at 4, the solution is 1" in scene.answer.text
-    says("drift", "$\\eta_s = 1$ and $\\rho = 1.5$ the method ends at 4, where the solution is 1")
+    assert_says("drift", "$\\eta_s = 1$ and $\\rho = 1.5$ the method ends at 4, where the solution is 1")
     assert "diverges" in load("drift").scene(server=1.0, rho=2.2).answer.text
-    says("drift", "with $\\rho = 2.2$ it diverges")
+    assert_says("drift", "with $\\rho = 2.2$ it diverges")
 
 
 def test_momentum() -> None:
     broken = [rho for rho in momentum.RHO if right("momentum", clients=4, kappa=32, rho=rho)]
     assert broken == [rho for rho in momentum.RHO if rho >= broken[0]]
-    says("momentum", f"from {broken[0]} on for 4 clients and $\\kappa = 32$", "which is 1 on the slider")
+    assert_says("momentum", f"from {broken[0]} on for 4 clients and $\\kappa = 32$", "which is 1 on the slider")
     verdicts = {
         rho: load("momentum").scene(clients=4, kappa=32, rho=rho).verdicts[1].verdict for rho in momentum.RHO[5:7]
     }
@@ -290,7 +290,7 @@ def crosses(chart: Any) -> bool:
 
 def test_names() -> None:
     assert right("names", active=2, first="FedADMM", second="FedDR", weight=8)
-    says("names", "FedADMM and FedDR")
+    assert_says("names", "FedADMM and FedDR")
 
 
 def test_oracle() -> None:
@@ -298,11 +298,11 @@ def test_oracle() -> None:
         name: [steps for steps in oracle.STEPS if right("oracle", oracle=name, steps=steps)] for name in oracle.ORACLES
     }
     (gradient,), (lbfgs,), (sarah,), cheat = least.values()
-    says("oracle", f"{gradient} gradient steps, {lbfgs} of L-BFGS, {sarah} of SARAH")
+    assert_says("oracle", f"{gradient} gradient steps, {lbfgs} of L-BFGS, {sarah} of SARAH")
     assert cheat == []
     assert exactly_opened(2) == list(range(1, oracle.COORDINATES + 1))
     assert exactly_opened(1) != exactly_opened(2)
-    says("oracle", "in exact arithmetic 2 gradient steps are enough")
+    assert_says("oracle", "in exact arithmetic 2 gradient steps are enough")
 
 
 def exactly_opened(steps: int) -> list[int]:
@@ -337,7 +337,9 @@ def test_phases() -> None:
     cells = {(step, s): right("phases", method="FedPD", step=step, s=s) for step in phases.STEPS for s in (0.9, 2.2)}
     found = [step for (step, s), answer in cells.items() if answer]
     assert all(s > 1 for (_, s), answer in cells.items() if answer)
-    says("phases", "Only beyond $s = 1$", f"such as $\\eta L = {min(found, key=lambda step: abs(step - 2.4)):.1f}$")
+    assert_says(
+        "phases", "Only beyond $s = 1$", f"such as $\\eta L = {min(found, key=lambda step: abs(step - 2.4)):.1f}$"
+    )
 
 
 @pytest.mark.parametrize("kappa", [4, 8, 12])
@@ -350,12 +352,12 @@ def test_stopping(kappa: int) -> None:
         return next(K for K in range(1, 31) if stopping.soon_enough(K, kappa, schedule).verdict == "holds")
 
     cells = (f"{least(schedule)} ({smallest(schedule)})" for schedule in stopping.SCHEDULES)
-    says("stopping", "| ".join(f"{cell} " for cell in ("", kappa, *cells, "")).strip())
+    assert_says("stopping", "| ".join(f"{cell} " for cell in ("", kappa, *cells, "")).strip())
 
 
 def test_worst() -> None:
     assert right("worst", n=1, m1=2.0, s1=0.7, m2=0.0, s2=3.0)
-    says("worst", "In the first round: put one kink at 0, where the method starts, with the larger slope")
+    assert_says("worst", "In the first round: put one kink at 0, where the method starts, with the larger slope")
 
 
 def test_wrong() -> None:
@@ -364,6 +366,6 @@ def test_wrong() -> None:
         noticed = [short[guess] for guess in wrong.CLAIMS if wrong.judged(line, guess).verdict == "violated"]
         cells = "all five" if len(noticed) == len(short) else ", ".join(noticed)
         written = line.replace("ρ", "$\\rho$").replace("ν", "$\\nu$")
-        says("wrong", f"| {written} | {cells} |")
+        assert_says("wrong", f"| {written} | {cells} |")
         drawn = load("wrong").scene(line=line, guess=wrong.RATE)
         assert any(map(crosses, drawn.charts)) == (wrong.judged(line, wrong.RATE).verdict == "violated")

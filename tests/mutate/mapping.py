@@ -504,12 +504,16 @@ TABLE |= {
     **{
         f"dualopt/runs/{name}.py": Judges(
             (
+                Selected(f"dualopt/runs/{name}.py"),
                 Selected("dualopt/runs/inference.py"),
                 Selected("tests/runs/test_inference.py"),
             )
         )
         for name in ("inference", "_inference", "_covariances")
     },
+    "dualopt/runs/reference.py": Judges(
+        (Selected("dualopt/runs/reference.py"), Selected("tests/runs/test_reference.py"))
+    ),
     "dualopt/runs/_tails.py": Judges((Selected("dualopt/runs/_tails.py"), Selected("tests/runs/test_tails.py"))),
     "dualopt/objectives/_information.py": Judges(
         (
@@ -657,6 +661,26 @@ TABLE |= {
             "submission",
         )
     },
+    "dualopt/federation/preparing.py": Judges(
+        (
+            Selected("dualopt/federation/preparing.py"),
+            Selected("tests/federation/test_preparing.py", "^(?!.*(one_process|rounds_come))|float32"),
+        )
+    ),
+    **{
+        f"dualopt/problem/preprocessing/{name}.py": Judges(
+            (
+                Selected(f"dualopt/problem/preprocessing/{name}.py"),
+                *(Selected(f"tests/problem/preprocessing/test_{about}.py", pattern) for about, pattern in tests),
+            )
+        )
+        for name, tests in (
+            ("_columns", (("columns", r"^(?!.*processes)"),)),
+            ("_exact", (("exact", ""), ("plans", ""))),
+            ("_plans", (("plans", ""), ("columns", r"scikit|cure"))),
+            ("_questions", (("plans", ""), ("columns", r"scikit"))),
+        )
+    },
     "dualopt/engine/rounds.py": Judges(
         (
             Selected("dualopt/engine/rounds.py"),
@@ -701,7 +725,23 @@ TABLE |= {
         )
     ),
     "dualopt/lab/verification/floor.py": Judges(
-        (Selected("dualopt/lab/verification/floor.py"), Selected("tests/lab/verification/test_floor.py"))
+        (
+            Selected("dualopt/lab/verification/floor.py"),
+            Selected("tests/lab/verification/test_floor.py", "what_|chance|solved|bias"),
+        )
+    ),
+    "dualopt/lab/verification/own.py": Judges(
+        (
+            Selected("dualopt/lab/verification/own.py"),
+            Selected("tests/lab/verification/test_floor.py", "brings|energies|mistakes|class_of|known_of"),
+        )
+    ),
+    "dualopt/lab/verification/instances.py": Judges(
+        (
+            Selected("dualopt/lab/verification/instances.py"),
+            Selected("tests/lab/verification/test_instances.py"),
+            Selected("tests/lab/verification/test_floor.py", "known_of|energies"),
+        )
     ),
     "dualopt/lab/verification/search.py": Judges(
         (Selected("dualopt/lab/verification/search.py"), Selected("tests/lab/verification/test_search.py"))
@@ -897,8 +937,11 @@ def files() -> list[str]:
 
 def mathematics() -> list[str]:
     """Return the files that compute: those of the methods, what they are made of, and what is said about them."""
-    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine", "lab/proofs", "app/estimators")
+    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine", "problem/preprocessing")
+    rooms += ("lab/proofs", "lab/verification", "app/estimators")
     paths = [path for room in rooms for path in (ROOT / "dualopt" / room).rglob("*.py")]
-    names = ("runs/certificates.py", "runs/cuts.py", "runs/divergence.py", "lab/rates.py")
+    of_runs = ("certificates", "cuts", "divergence", "inference", "_inference", "_covariances", "_tails", "reference")
+    names = (*(f"runs/{name}.py" for name in of_runs), "federation/preparing.py", "lab/rates.py")
     paths += [ROOT / "dualopt" / name for name in names]
-    return sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")
+    found = sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")
+    return [file for file in found if file != "dualopt/lab/verification/pictures.py"]

@@ -29,7 +29,7 @@ LOSSES = {"logistic": Logistic(), "multinomial": Multinomial(classes=3)}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 
 
-def close(actual, expected, *, rtol: float = 1e-10) -> None:
+def assert_close(actual, expected, *, rtol: float = 1e-10) -> None:
     """Equality up to some thousand roundings of matrices of condition up to 1e3, relative to the largest entry."""
     np.testing.assert_allclose(actual, expected, rtol=0.0, atol=rtol * float(np.max(np.abs(expected))))
 
@@ -83,7 +83,7 @@ def test_values_and_derivatives(loss, r, backend):
         "mu": (f.mu, plain.mu / np.max(M.values)),
     }
     for result, expected in results.values():
-        close(to_numpy(result), expected)
+        assert_close(to_numpy(result), expected)
     assert (f.n_clients, f.shape, f.offers) == (plain.n_clients, plain.shape, {"hessian", "samples", "preconditioner"})
 
 
@@ -102,7 +102,7 @@ def test_the_preconditioner_is_the_inverse_of_a_typical_hessian(loss, weight, r,
     v = points(plain)
     expected = np.linalg.solve(H, np.swapaxes(v.reshape(f.n_clients, -1, p), 1, 2))
     product = f.preconditioner(backend(weights) if weight == "each" else weight)(backend(v))
-    close(to_numpy(product), np.swapaxes(expected, 1, 2).reshape(v.shape))
+    assert_close(to_numpy(product), np.swapaxes(expected, 1, 2).reshape(v.shape))
 
 
 def test_preconditioners_of_two_weights_do_not_mix():
@@ -123,7 +123,7 @@ def test_local_solutions_are_those_of_the_model():
         start = np.zeros((f.n_clients, *f.shape))
         found = solver(LocalProblem(objective=f), start, GradientNorm(tol=1e-11))
         expected = solver(LocalProblem(objective=plain), start, GradientNorm(tol=1e-11))
-        close(f.model(found.theta), expected.theta, rtol=1e-9)
+        assert_close(f.model(found.theta), expected.theta, rtol=1e-9)
         assert (found.gap < 1e-15).all()
 
 
@@ -145,10 +145,10 @@ def test_sparse_rows_are_the_same_rows():
     f, g = InCoordinates(objective=plain, metric=M), InCoordinates(objective=thin, metric=M)
     w = points(plain)
     assert thin.rows.is_sparse
-    close(g.gradient(w), f.gradient(w))
-    close(g.L, f.L)
-    close(g.preconditioner(0.3)(w), f.preconditioner(0.3)(w))
-    close(moments_product(thin, np.eye(plain.n_features)[None]), moments_product(plain, np.eye(5)[None]))
+    assert_close(g.gradient(w), f.gradient(w))
+    assert_close(g.L, f.L)
+    assert_close(g.preconditioner(0.3)(w), f.preconditioner(0.3)(w))
+    assert_close(moments_product(thin, np.eye(plain.n_features)[None]), moments_product(plain, np.eye(5)[None]))
 
 
 @every_loss
@@ -232,9 +232,9 @@ def test_quadratics_stay_quadratics(backend):
     f = in_coordinates(Quadratic(A=backend(plain.A), b=backend(plain.b), c=backend(plain.c)), metric(4, 2, backend))
     assert isinstance(f, Quadratic)
     C, w = dense(metric(4, 2), -0.5), rng.standard_normal((3, 4))
-    close(to_numpy(f.value(backend(w))), plain.value(w @ C))
-    close(to_numpy(f.gradient(backend(w))), plain.gradient(w @ C) @ C)
-    close(to_numpy(f.minimiser()) @ C, plain.minimiser())
+    assert_close(to_numpy(f.value(backend(w))), plain.value(w @ C))
+    assert_close(to_numpy(f.gradient(backend(w))), plain.gradient(w @ C) @ C)
+    assert_close(to_numpy(f.minimiser()) @ C, plain.minimiser())
 
 
 def test_a_weight_is_suggested_from_the_largest_constant():

@@ -63,7 +63,7 @@ def at_minimum(f: Any, **options: Any) -> Any:
     return inference(f, newton(f).theta, **options)
 
 
-def columns_equal(found: Any, witness: Any) -> None:
+def assert_columns_equal(found: Any, witness: Any) -> None:
     intervals = np.asarray(witness.conf_int())
     for name, expected in {
         "estimate": witness.params,
@@ -89,7 +89,7 @@ def by_groups(correction: bool) -> dict[str, Any]:
 def test_logistic_equals_logit_and_binomial_glm() -> None:
     found = at_minimum(model())
     for witness in (logit(), sm.GLM(BINARY, Z, sm.families.Binomial()).fit(tol=1e-14, tol_criterion="params")):
-        columns_equal(found, witness)
+        assert_columns_equal(found, witness)
         np.testing.assert_allclose((found.log_likelihood, found.aic), (witness.llf, witness.aic), **CLOSE)
     np.testing.assert_allclose(found.deviance, witness.deviance, **CLOSE)
     np.testing.assert_allclose(found.covariance, logit().cov_params(), rtol=1e-8)
@@ -102,7 +102,7 @@ def test_logistic_equals_logit_and_binomial_glm() -> None:
 
 def test_squared_equals_ordinary_least_squares_and_gaussian_glm() -> None:
     found, ols, glm = at_minimum(model("squared")), sm.OLS(REAL, Z).fit(), sm.GLM(REAL, Z).fit()
-    columns_equal(found, ols)
+    assert_columns_equal(found, ols)
     np.testing.assert_allclose(found.standard_errors, glm.bse, **CLOSE)
     expected = glm.deviance, glm.scale, ols.llf, ols.aic, ols.df_resid
     got = found.deviance, found.dispersion, found.log_likelihood, found.aic, found.degrees
@@ -115,7 +115,7 @@ def test_counts_and_costs_equal_generalised_linear_models() -> None:
     counts = np.random.default_rng(2).poisson(np.exp(0.3 * MEAN)).astype(float)
     found = at_minimum(model("poisson", y=counts, intercept="free"))
     witness = sm.GLM(counts, Z, sm.families.Poisson()).fit(tol=1e-14, tol_criterion="params")
-    columns_equal(found, witness)
+    assert_columns_equal(found, witness)
     got, expected = (found.deviance, found.log_likelihood, found.aic), (witness.deviance, witness.llf, witness.aic)
     np.testing.assert_allclose(got, expected, **CLOSE)
     np.testing.assert_allclose(found.ratios[0], np.exp(witness.params), **CLOSE)
@@ -135,7 +135,7 @@ def test_offsets_are_those_of_generalised_linear_models() -> None:
     found = at_minimum(model("poisson", y=counts, exposure=days))
     assert found.kind == "likelihood"
     witness = sm.GLM(counts, Z, sm.families.Poisson(), exposure=days).fit(tol=1e-14, tol_criterion="params")
-    columns_equal(found, witness)
+    assert_columns_equal(found, witness)
     got, expected = (found.deviance, found.log_likelihood, found.aic), (witness.deviance, witness.llf, witness.aic)
     np.testing.assert_allclose(got, expected, **CLOSE)
     costs = days * np.random.default_rng(3).gamma(2.0, np.exp(0.3 * MEAN) / 2.0)
@@ -147,7 +147,7 @@ def test_offsets_are_those_of_generalised_linear_models() -> None:
     np.testing.assert_allclose((found.deviance, found.dispersion), (witness.deviance, witness.scale), **CLOSE)
     found = at_minimum(model("logistic", offset=MEAN))
     witness = sm.GLM(BINARY, Z, sm.families.Binomial(), offset=MEAN).fit(tol=1e-14, tol_criterion="params")
-    columns_equal(found, witness)
+    assert_columns_equal(found, witness)
     np.testing.assert_allclose((found.deviance, found.log_likelihood), (witness.deviance, witness.llf), **CLOSE)
     found = at_minimum(model("poisson", y=counts, exposure=days), kind="clients")
     witness = sm.GLM(counts, Z, sm.families.Poisson(), exposure=days).fit(tol=1e-14, **by_groups(True))
@@ -158,7 +158,7 @@ def test_offsets_are_those_of_generalised_linear_models() -> None:
 def test_the_covariance_by_the_clients_is_clustered(small_sample: bool) -> None:
     for loss, fit in (("logistic", logit), ("squared", sm.OLS(REAL, Z).fit)):
         found = at_minimum(model(loss), kind="clients", small_sample=small_sample)
-        columns_equal(found, fit(**by_groups(small_sample)))
+        assert_columns_equal(found, fit(**by_groups(small_sample)))
         assert found.degrees == (len(SIZES) - 1 if small_sample else math.inf)
 
 
@@ -220,10 +220,10 @@ def weighted(loss: str, counts: Any = COUNTS, mu: float = 0.0) -> Any:
 def test_counts_are_rows_that_were_seen_more_than_once() -> None:
     repeated = np.repeat(np.arange(m), COUNTS.astype(int))
     found = at_minimum(weighted("logistic"), frequency=True)
-    columns_equal(found, sm.Logit(BINARY[repeated], Z[repeated]).fit(disp=0, tol=1e-14))
+    assert_columns_equal(found, sm.Logit(BINARY[repeated], Z[repeated]).fit(disp=0, tol=1e-14))
     found = at_minimum(weighted("squared"), frequency=True)
     witness = sm.OLS(REAL[repeated], Z[repeated]).fit()
-    columns_equal(found, witness)
+    assert_columns_equal(found, witness)
     np.testing.assert_allclose((found.rows, found.aic), (witness.nobs, witness.aic), **CLOSE)
 
 
@@ -232,7 +232,7 @@ def test_importance_weights_have_the_covariance_by_the_clients_alone(small_sampl
     each: tuple[Any, ...] = COUNTS, 1.0 / np.array(SIZES)[GROUPS]
     for counts in each:
         found = at_minimum(weighted("squared", counts), small_sample=small_sample)
-        columns_equal(found, sm.WLS(REAL, Z, counts).fit(**by_groups(small_sample)))
+        assert_columns_equal(found, sm.WLS(REAL, Z, counts).fit(**by_groups(small_sample)))
         assert (found.kind, found.family, found.aic, found.deviance) == ("clients", None, None, None)
     equal = at_minimum(model("squared", client_weights="equal"), small_sample=small_sample)
     np.testing.assert_allclose(equal.standard_errors, found.standard_errors, **CLOSE)
@@ -240,13 +240,15 @@ def test_importance_weights_have_the_covariance_by_the_clients_alone(small_sampl
 
 def test_clients_of_one_size_and_equal_weights_are_a_likelihood() -> None:
     parts = np.split(np.arange(m), 8)
-    columns_equal(at_minimum(model(clients=parts, client_weights="equal")), logit())
+    assert_columns_equal(at_minimum(model(clients=parts, client_weights="equal")), logit())
 
 
 def test_a_row_of_weight_zero_is_none() -> None:
     counts = np.where(np.arange(m) % 7 == 3, 0.0, 1.0)
     kept = counts > 0
-    columns_equal(at_minimum(weighted("logistic", counts)), sm.Logit(BINARY[kept], Z[kept]).fit(disp=0, tol=1e-14))
+    assert_columns_equal(
+        at_minimum(weighted("logistic", counts)), sm.Logit(BINARY[kept], Z[kept]).fit(disp=0, tol=1e-14)
+    )
 
 
 # --- the ridge --------------------------------------------------------------------------------------------------------
@@ -663,7 +665,7 @@ def test_a_free_intercept_has_no_ridge_and_counts_are_sample_weights() -> None:
     assert found.estimate_bounds is not None
     weighted_rows = linear_model(X, REAL, mu=0.0, sample_weight=COUNTS, **given)
     again = np.repeat(np.arange(m), COUNTS.astype(int))
-    columns_equal(at_minimum(weighted_rows, frequency=True), sm.OLS(REAL[again], Z[again]).fit())
+    assert_columns_equal(at_minimum(weighted_rows, frequency=True), sm.OLS(REAL[again], Z[again]).fit())
     assert at_minimum(weighted_rows).kind == "clients"
 
 

@@ -13,7 +13,7 @@ from dualopt.solvers import Sarah
 from dualopt.solvers.stopping import Steps
 
 
-def close(a, b):
+def assert_close(a, b):
     np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
@@ -37,8 +37,8 @@ def test_all_rows_are_exact_linearised_proximal_steps(objective, unit):
             # stationarity of <g + linear, x> + (w/2)|x - center|^2 + |x - theta|^2/(2 gamma), written for each client
             w = spread(problem.weight, theta)
             theta = (theta / gamma + w * problem.center - f.gradient(theta) - problem.linear) / (1.0 / gamma + w)
-        close(result.theta, theta)
-        close(result.solver_state.estimate, f.gradient(result.theta))
+        assert_close(result.theta, theta)
+        assert_close(result.solver_state.estimate, f.gradient(result.theta))
         theta, solver_state = result.theta, result.solver_state
 
 
@@ -52,7 +52,7 @@ def test_the_step_is_the_convex_combination_of_the_paper():
     result = solver(
         problem, start, Steps(steps=1), solver.initial_state(f)._replace(theta=start, estimate=g), first(5, 1)
     )
-    close(
+    assert_close(
         result.theta,
         eta / (eta + gamma) * start + gamma / (eta + gamma) * x0 - eta * gamma / (eta + gamma) * (g + dual),
     )
@@ -93,10 +93,10 @@ def test_it_is_the_literal_oracle(refresh):
         result = solver(problem, theta, Steps(steps=3), solver_state, first(5, n))
         theta, solver_state = result.theta, result.solver_state
         work += result.gradients
-    close(theta, expected)
-    close(solver_state.estimate, estimate)
+    assert_close(theta, expected)
+    assert_close(solver_state.estimate, estimate)
     full = len([n for n in range(4) if n % refresh == 0])
-    close(work, [full + 4 * 3 * 2 * 2 / m for m in SIZES])
+    assert_close(work, [full + 4 * 3 * 2 * 2 / m for m in SIZES])
 
 
 def test_the_estimate_is_refreshed_where_it_is_not_known():
@@ -111,7 +111,7 @@ def test_the_estimate_is_refreshed_where_it_is_not_known():
     assert again.gradients == tuple(float(j == 3) + 2 / m for j, m in enumerate(SIZES))
     weight = (problem.mu - f.mu)[3]
     slope = (f.gradient(elsewhere) + problem.linear_term())[3]
-    close(again.theta[3], (elsewhere[3] - 0.1 * slope) / (1.0 + 0.1 * weight))
+    assert_close(again.theta[3], (elsewhere[3] - 0.1 * slope) / (1.0 + 0.1 * weight))
 
 
 @pytest.mark.parametrize(

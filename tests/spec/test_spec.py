@@ -141,7 +141,7 @@ def value(data: st.DataObject, hint: Any, depth: int) -> Any:
     return data.draw(plain[choice])
 
 
-def require_round_trips(x: Any, kind: str, types: tuple[type, ...]) -> None:
+def assert_round_trips(x: Any, kind: str, types: tuple[type, ...]) -> None:
     for full in (False, True):
         spec = Spec.of(x, full=full)
         text, source = str(spec), json.dumps(spec.to_json(), allow_nan=False)
@@ -170,7 +170,7 @@ def test_kinds_have_an_interface_and_classes_know_their_names() -> None:
 def test_everything_with_a_name_is_its_text_its_json_and_its_toml(kind: str, name: str, data: st.DataObject) -> None:
     x = drawn(data, names(kind)[name])
     assert Spec.of(x).name == name
-    require_round_trips(x, kind, ())
+    assert_round_trips(x, kind, ())
 
 
 @settings(max_examples=100)
@@ -178,12 +178,12 @@ def test_everything_with_a_name_is_its_text_its_json_and_its_toml(kind: str, nam
 def test_so_is_a_plug_in_with_fields_of_every_type(mine: Any, data: st.DataObject) -> None:
     x = drawn(data, mine)
     assert Spec.of(x).name.endswith("my file.py:Mine")
-    require_round_trips(x, "algorithm", types_in(x))
+    assert_round_trips(x, "algorithm", types_in(x))
 
 
 @given(st.sampled_from(sorted(available())), st.sampled_from(sorted(partition_rules())), NUMBERS)
 def test_so_are_data_and_partitions(data: str, partition: str, alpha: float) -> None:
-    require_round_trips(ProblemOptions(data=data, partition=partition, alpha=alpha), "problem", ())
+    assert_round_trips(ProblemOptions(data=data, partition=partition, alpha=alpha), "problem", ())
 
 
 @pytest.mark.parametrize(("kind", "name"), SHORT)

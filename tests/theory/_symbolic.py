@@ -10,7 +10,7 @@ import sympy as sp
 
 from dualopt.lab.claims import Claim, Inequality
 
-__all__ = ["agree", "compared", "expects", "first", "positive", "same", "squares", "stand_in"]
+__all__ = ["agree", "assert_same", "compared", "expects", "first", "positive", "squares", "stand_in"]
 
 
 def stand_in(**known: Any) -> Any:
@@ -41,7 +41,7 @@ def agree(found: Any, derived: Any) -> bool:
     return sp.simplify(sp.nsimplify(found, rational=True) - sp.nsimplify(derived, rational=True)) == 0
 
 
-def same(found: Any, derived: Any) -> None:
+def assert_same(found: Any, derived: Any) -> None:
     """Assert that the number in the code is the one derived, and that this tells it from its double and its half."""
     assert agree(found, derived), f"{found} is not {derived}"
     assert not agree(2 * found, derived)
@@ -49,8 +49,10 @@ def same(found: Any, derived: Any) -> None:
 
 
 def compared(claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, **known: Any) -> list[Inequality]:
-    """Return the inequalities of a claim on a case, or on a stand-in with the attributes that are given."""
-    return list(claim(SimpleNamespace(**known) if case is None else case))
+    """Return the inequalities of a claim, at least one, on a case or a stand-in with the attributes that are given."""
+    found = list(claim(SimpleNamespace(**known) if case is None else case))
+    assert found
+    return found
 
 
 def first(claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, **known: Any) -> Inequality:

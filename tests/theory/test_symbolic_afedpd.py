@@ -11,7 +11,7 @@ import sympy as sp
 from dualopt.lab.claims import Inequality
 from dualopt.losses import Squared
 from dualopt.objectives import LocalProblem, linear_model
-from tests.theory._symbolic import compared, expects, first, positive, same, squares, stand_in
+from tests.theory._symbolic import assert_same, compared, expects, first, positive, squares, stand_in
 from theory.afedpd import inexact, optimization, stability
 
 L, rho, N, P = positive("L rho N P")
@@ -41,15 +41,15 @@ def test_lemma_2(one_round: None) -> None:
     bound = squares(L**2 * R, L**2 * J, S, E2) / rho**2
     own = 4 * L**2 * R / rho**2
     q = first(optimization.lemma_2, L=L, rho=rho, squared_gradient=lambda _: S)
-    same(q.lhs, R - own)
-    same(q.rhs, sp.expand(bound - own))
+    assert_same(q.lhs, R - own)
+    assert_same(q.rhs, sp.expand(bound - own))
     form = stand_in(case=stand_in(L=L, rho=rho, squared_gradient=lambda _: S), printed=False)
     (q,) = compared(optimization.a2_gradient_in_lemma_2, form)
     for term in (S, E2):
-        same(sp.expand(q.rhs).coeff(term), sp.expand(bound).coeff(term))
+        assert_same(sp.expand(q.rhs).coeff(term), sp.expand(bound).coeff(term))
     (q,) = compared(optimization.a8_idle_clients, form)
     # the erratum has twice the J of the lemma, as printed
-    same(q.rhs, sp.expand(bound - own + 4 * L**2 * J / rho**2))
+    assert_same(q.rhs, sp.expand(bound - own + 4 * L**2 * J / rho**2))
 
 
 def test_lemma_3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,8 +59,8 @@ def test_lemma_3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimization, "path", lambda case: [step])
     monkeypatch.setattr(optimization, "mean_square", lambda x: V)
     printed, sharp = compared(optimization.lemma_3, fraction=P / N, n_clients=N)
-    same(sharp.rhs, sampled)
-    same(printed.rhs, 2 * sampled.subs(P, 1).subs(V, R))  # the paper bounds two squares by twice their sum
+    assert_same(sharp.rhs, sampled)
+    assert_same(printed.rhs, 2 * sampled.subs(P, 1).subs(V, R))  # the paper bounds two squares by twice their sum
 
 
 # Theorem 1 at full participation.
@@ -69,13 +69,13 @@ def test_lemma_3(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_descent_and_gradient() -> None:
     """Minimisation gains (rho - L)/2 D^2, the dual step costs rho (L/rho)^2 D^2, the server gains rho/2 s^2."""
     c = (rho - L) / 2 - rho * (L / rho) ** 2
-    same(optimization.descent_constant(rho, L), c)
+    assert_same(optimization.descent_constant(rho, L), c)
     (root,) = sp.solve(sp.factor(c * rho), rho)
-    same(root, 2 * L)
+    assert_same(root, 2 * L)
     # |grad E| <= sqrt(L^2 + rho^2) (L/rho) D + rho s, and (x + y)^2 <= (x^2/A + y^2/B)(A + B) with the falls as
     # x^2/A and y^2/B
     A, B = (L**2 + rho**2) * (L / rho) ** 2 / c, rho**2 / (rho / 2)
-    same(optimization.gradient_constant(rho, L), A + B)
+    assert_same(optimization.gradient_constant(rho, L), A + B)
 
 
 def test_cauchy_and_schwarz() -> None:
@@ -83,7 +83,7 @@ def test_cauchy_and_schwarz() -> None:
     angle = sp.Symbol("angle")
     at = sp.atan(rho / L)
     value = (L * sp.cos(angle) + rho * sp.sin(angle)).subs(angle, at)
-    same(value, sp.sqrt(L**2 + rho**2))
+    assert_same(value, sp.sqrt(L**2 + rho**2))
 
 
 def test_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimization, "path", lambda case: [stand_in(spread=R)])
     found = optimization.proved(stand_in(rho=rho, L=L, theta0=None, error=lambda _: S))
     C = optimization.gradient_constant(rho, L)
-    same(found, C * (S + (rho - (rho - L) / 2) * R) + (L**2 + rho**2) * R)
+    assert_same(found, C * (S + (rho - (rho - L) / 2) * R) + (L**2 + rho**2) * R)
 
 
 # Theorem 1 with inexact local solutions, at full participation.
@@ -125,11 +125,11 @@ def test_descent_with_errors(h: int, r: float, attained: str, monkeypatch: pytes
     found = {q.what: q for q in compared(inexact.descent_inexact, **known, squared_gradient=lambda x: float(x @ x))}
     moved, away = (x.item() for x in (after.points - before.points, after.theta - before.theta))
     distance = sp.Abs(moved) + sp.Abs(r) + 0.5  # the duals' step: L D + e + e_before
-    same(found["(1)"].lhs, sp.Rational(3 - 1, 2) * moved**2 + sp.Rational(3, 2) * away**2)
+    assert_same(found["(1)"].lhs, sp.Rational(3 - 1, 2) * moved**2 + sp.Rational(3, 2) * away**2)
     # V + m^2 <= distance^2/rho^2, L sqrt(V) + rho m is at most sqrt(L^2 + rho^2) times its root
-    same(found["(2)"].rhs, sp.sqrt(1 + 9) * distance / 3 + 3 * sp.Abs(away) + sp.Abs(r))
+    assert_same(found["(2)"].rhs, sp.sqrt(1 + 9) * distance / 3 + 3 * sp.Abs(away) + sp.Abs(r))
     assert all(q.lhs <= q.rhs * (1 + 1e-12) for q in found.values())
-    same(found[attained].lhs, found[attained].rhs)
+    assert_same(found[attained].lhs, found[attained].rhs)
 
 
 def constants_with_errors() -> tuple[Any, Any]:
@@ -146,7 +146,7 @@ def constants_with_errors() -> tuple[Any, Any]:
 def test_theorem_1_with_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sum over the rounds; the first one from zero duals, and the Lagrangian in the end from below."""
     k, C = constants_with_errors()
-    same(inexact.error_constant(rho, L), k)
+    assert_same(inexact.error_constant(rho, L), k)
     d = positive("d")
     (lowest,) = sp.solve(sp.diff((rho - L) / 2 * d**2 - e * d, d), d)
     below = -((rho - L) / 2 * lowest**2 - e * lowest)
@@ -160,11 +160,11 @@ def test_theorem_1_with_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     case = stand_in(**known, algorithm=stand_in(stop=stand_in(tol=0.3)))
     for found in inexact.proved_inexact(case, 0.09), inexact.proved_inexact(case, 0.0):
         if found[1]:
-            same(found[0], start)
-            same(found[1], error)
+            assert_same(found[0], start)
+            assert_same(found[1], error)
     for claim, of in ((inexact.theorem_1_inexact, case), (inexact.a9_error_term, stand_in(case=case, printed=False))):
         for q in compared(claim, of):
-            same(q.rhs, start / q.n + error)
+            assert_same(q.rhs, start / q.n + error)
 
 
 def test_remark_1_1(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,14 +176,14 @@ def test_remark_1_1(monkeypatch: pytest.MonkeyPatch) -> None:
     found = compared(inexact.remark_1_1, rounds=2999)
     assert len(found) == 12
     for q in found:
-        same(q.rhs - 1, q.lhs)
+        assert_same(q.rhs - 1, q.lhs)
 
 
 def test_steps_of_remark_1_2() -> None:
     """E|x - x*|^2 <= Q/n for n = k + k_0, by induction with steps that are 1/(2M) at first."""
     k, k_0, M, Q, n = positive("k k_0 M Q n")
     (shift,) = sp.solve(2 / (m * k_0) * M - sp.Rational(1, 2), k_0)
-    same(inexact.decreasing_step(k, m=m, M=M), 2 / (m * (k + shift)))
+    assert_same(inexact.decreasing_step(k, m=m, M=M), 2 / (m * (k + shift)))
     length = 2 / (m * n)
     after = (1 - length * m) * Q / n + 2 * length**2 * Q * m**2 / 8  # 8 sigma^2/m^2 <= Q
     assert sp.simplify(Q / (n + 1) - after - Q / (n**2 * (n + 1))) == 0
@@ -199,11 +199,11 @@ def test_remark_1_2(start: float, Q: Any) -> None:
     found = compared(inexact.remark_1_2, case)
     bounds = [q for q in found if q.what == "E|grad F|^2"]
     for q in bounds:
-        same(q.rhs, 4**2 * Q / (q.n + 8))
+        assert_same(q.rhs, 4**2 * Q / (q.n + 8))
     counts = [q for q in found if q.what != "E|grad F|^2"]
     assert counts
     for q in counts:
-        same(q.rhs - 1, 4**2 * Q / (bounds[0].lhs * 0.5**q.n))
+        assert_same(q.rhs - 1, 4**2 * Q / (bounds[0].lhs * 0.5**q.n))
 
 
 # Stability: Lemmas 4 to 6 and the recursion.
@@ -215,10 +215,10 @@ def test_chance_of_a_meeting() -> None:
     """A client is active with probability P/N and draws K of S rows: 1 - (1 - 1/S)^K of them, at most K/S."""
     for K_, S_ in ((2, 4), (5, 4)):
         case = stability.Sampling("", 2, 5, S_, K_)
-        same(stability.chance_of_a_meeting(case), sp.Rational(2, 5) * (1 - (1 - sp.Rational(1, S_)) ** K_))
+        assert_same(stability.chance_of_a_meeting(case), sp.Rational(2, 5) * (1 - (1 - sp.Rational(1, S_)) ** K_))
         found = compared(stability.a5_draws_of_a_round, stand_in(case=case, printed=False))
         for q in found:
-            same(q.rhs, sp.Rational(2, 5) * sp.Rational(K_, S_) * q.n)
+            assert_same(q.rhs, sp.Rational(2, 5) * sp.Rational(K_, S_) * q.n)
 
 
 @pytest.mark.parametrize("steps", [1, 4])
@@ -236,10 +236,10 @@ def test_local_updates(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
         local_steps=steps, rho=3.0, L=1.0, G=6.0, size=4, differs=(0, 0), n_clients=1, algorithm=stand_in(solver=solver)
     )
     same_row = list(stability.local_updates(case, [0], 0.0))
-    same(same_row[0].rhs, length * steps)
-    same(same_row[1].rhs, moved)
+    assert_same(same_row[0].rhs, length * steps)
+    assert_same(same_row[1].rhs, moved)
     other_row = compared(stability.lemma_6, case)  # gradients of two rows differ by 2 G, with probability 1/S
-    same(other_row[0].rhs, length * steps * (1 + sp.Rational(2 * 6, 4)))
+    assert_same(other_row[0].rhs, length * steps * (1 + sp.Rational(2 * 6, 4)))
 
 
 def test_remark_2_1(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,8 +253,8 @@ def test_remark_2_1(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stability, "local_recursion", lambda case: ())
     known = {"rho": 3.0, "L": 1.0, "G": 6.0, "size": 4, "differs": (1, 0), "n_clients": 2, "local_steps": 2}
     first, second = compared(stability.remark_2_1, **known)
-    same(first.rhs, bound.subs(at) * (1 + 5))
-    same(second.rhs, bound.subs(at) * (1 + 7 + sp.Rational(2 * 6, 4)))  # gradients of two rows differ by 2 G
+    assert_same(first.rhs, bound.subs(at) * (1 + 5))
+    assert_same(second.rhs, bound.subs(at) * (1 + 7 + sp.Rational(2 * 6, 4)))  # gradients of two rows differ by 2 G
 
 
 def test_larger_root() -> None:
@@ -268,7 +268,7 @@ def test_larger_root() -> None:
     for values in ({L: 1, rho: 2, eta: sp.Rational(1, 4), K: 1}, {L: sp.Rational(1, 10), rho: 3, eta: 1, K: 2}):
         root = max(sp.solve(expected.subs(values), x))
         numbers = [float(values[v]) for v in (rho, L, eta)]
-        same(stability.larger_root(numbers[0], numbers[1], numbers[2] * values[K]), root)
+        assert_same(stability.larger_root(numbers[0], numbers[1], numbers[2] * values[K]), root)
 
 
 def test_bound_of_the_larger_root() -> None:
@@ -278,8 +278,8 @@ def test_bound_of_the_larger_root() -> None:
     form = stand_in(case=stability.Coefficients("", 3.0, 2.0, 0.1), printed=False)
     (q,) = compared(stability.a6_larger_root, form)
     values = {rho: 3, L: 2, step: sp.Rational(1, 10)}
-    same(q.rhs, root.subs(values))
-    same(
+    assert_same(q.rhs, root.subs(values))
+    assert_same(
         q.lhs,
         max(sp.solve(L * x**2 - rho * x - (L + rho + 1 / step), x), key=lambda r: sp.N(r.subs(values))).subs(values),
     )
@@ -294,8 +294,8 @@ def test_recursion(monkeypatch: pytest.MonkeyPatch) -> None:
     new_pi = eta * K * (L * Delta + sigma) + differing
     new = (pi_ + Delta) + new_sigma / rho + (alpha - 1 / rho) * new_sigma  # Delta' + (alpha - 1/rho) sigma'
     total = sp.expand(new.subs(pi_, new_pi))
-    same(total.coeff(Delta), 1 + gamma * eta * K * L)
-    same(total.subs({Delta: 0, sigma: 0}), gamma * differing)
+    assert_same(total.coeff(Delta), 1 + gamma * eta * K * L)
+    assert_same(total.subs({Delta: 0, sigma: 0}), gamma * differing)
     old, after = (stability.Distances(*numbers) for numbers in ((Delta, sigma, pi_, delta), (R, J, S, V)))
     monkeypatch.setattr(stability, "distances", lambda level: level)
     monkeypatch.setattr(stability, "levels", lambda case: [old, after])
@@ -304,15 +304,15 @@ def test_recursion(monkeypatch: pytest.MonkeyPatch) -> None:
     solver = stand_in(length=lambda n: eta, decayed=False)
     known = {"local_steps": K, "L": L, "rho": rho, "G": G, "n_clients": N, "size": size}
     found = {q.what: q for q in compared(stability.recursion, **known, algorithm=stand_in(solver=solver))}
-    same(found["Delta"].rhs, delta + J / rho)
-    same(found["sigma"].rhs, new_sigma)
-    same(found["delta"].rhs, pi_ + Delta)
-    same(found["pi"].rhs, new_pi)
+    assert_same(found["Delta"].rhs, delta + J / rho)
+    assert_same(found["sigma"].rhs, new_sigma)
+    assert_same(found["delta"].rhs, pi_ + Delta)
+    assert_same(found["pi"].rhs, new_pi)
     weighted = Delta + (alpha - 1 / rho) * sigma
-    same(found["Delta + (alpha - 1/rho) sigma"].rhs, (1 + gamma * eta * K * L) * weighted + gamma * differing)
+    assert_same(found["Delta + (alpha - 1/rho) sigma"].rhs, (1 + gamma * eta * K * L) * weighted + gamma * differing)
     # Psi' <= (1 + g) Psi + g c from Psi = 0: c ((1 + g)^(n + 1) - 1), with eta K L = 1
     last = found["2 G (1 + gamma)^T / (L N S)"].rhs
-    same(last, differing / (eta * K * L) * (1 + gamma))
+    assert_same(last, differing / (eta * K * L) * (1 + gamma))
 
 
 def test_theorem_2(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,8 +325,8 @@ def test_theorem_2(monkeypatch: pytest.MonkeyPatch) -> None:
     closed, best = compared(stability.theorem_2, **known, algorithm=stand_in(solver=solver))
     tau, power, rows, drawn = positive("tau"), sp.Integer(1), 20, 4  # mu L = gamma eta_0 K L
     late, early = 2 * sp.Integer(3) ** 2 * (40 / tau) ** power, sp.Rational(3, 2) * drawn * tau
-    same(best.rhs, min((late + early).subs(tau, k) for k in range(1, 41)) / rows)
+    assert_same(best.rhs, min((late + early).subs(tau, k) for k in range(1, 41)) / rows)
     (split,) = sp.solve(late - early, tau)
     assert 1 <= split <= 39
-    same(closed.rhs, 3 * early.subs(tau, split) / rows)  # the split rounded up at most doubles the second term
+    assert_same(closed.rhs, 3 * early.subs(tau, split) / rows)  # the split rounded up at most doubles the second term
     assert best.rhs <= closed.rhs

@@ -12,7 +12,7 @@ import sympy as sp
 
 from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
-from tests.theory._symbolic import compared, positive, same, stand_in
+from tests.theory._symbolic import assert_same, compared, positive, stand_in
 from theory.dualfl import exact_solutions, inexact_solutions, local_steps, regularised
 from theory.dualfl._runs import initial_bound, weighted_distance
 
@@ -47,9 +47,9 @@ def test_momentum_follows_from_the_potential() -> None:
         for _ in range(4):
             following, used = momentum(now, float(r))
             exact = sp.nsimplify(now)
-            same(following, root.subs({rho: r, t: exact}))
+            assert_same(following, root.subs({rho: r, t: exact}))
             if now > 1:
-                same(used, matching.subs({rho: r, t: exact, new: root.subs({rho: r, t: exact})}))
+                assert_same(used, matching.subs({rho: r, t: exact, new: root.subs({rho: r, t: exact})}))
             else:
                 assert used == 0
             now = following
@@ -58,12 +58,12 @@ def test_momentum_follows_from_the_potential() -> None:
 def test_rates() -> None:
     """1 - 1/t <= 1 - sqrt(rho) as t = 1/sqrt(rho) is the fixed point; for rho = 0 t grows by 1/2 at least."""
     (fixed,) = sp.solve(sp.Eq(new**2 - new, (1 - rho * new) * new**2), new)
-    same(1 - 1 / fixed, 1 - sp.sqrt(rho))
+    assert_same(1 - 1 / fixed, 1 - sp.sqrt(rho))
     (free,) = [r for r in sp.solve(sp.Eq(new**2 - new, t**2), new) if sp.N(r.subs(t, 2)) > 0]
     assert sp.simplify((free - sp.Rational(1, 2)) ** 2 - (t**2 + sp.Rational(1, 4))) == 0  # hence free >= t + 1/2
     n = positive("n")
     rate = (1 + (n - 1) / 2) ** -2  # R_n = 1/t_{n-1}^2 with t_0 = 1
-    same(4 / (n + 1) ** 2, rate)
+    assert_same(4 / (n + 1) ** 2, rate)
     for r in RHOS:
         for k, R in enumerate(islice(inexact_solutions.contractions(float(r)), 20), start=1):
             limit = min((1 - math.sqrt(r)) ** (k - 1), float(rate.subs(n, k)))
@@ -89,7 +89,7 @@ def test_envelope(r: float) -> None:
         (largest,) = [x for x in sp.solve(U**2 - sum(terms) * U - total, U) if sp.N(x) > 0]
         # d <= Pi U^2/(2 nu t^2)
         found = list(inexact_solutions.envelope(errors[: k + 1], rho=r, nu=0.5, squared=2.0))[-1]
-        same(found, sp.N(product / t_now**2 * largest**2 / (2 * step), 30))
+        assert_same(found, sp.N(product / t_now**2 * largest**2 / (2 * step), 30))
 
 
 # Theorems 3.2 and 3.3.
@@ -105,7 +105,7 @@ def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_theorem_3_2(one_round: None) -> None:
     for q in compared(exact_solutions.theorem_3_2):
-        same(q.rhs, S * (1 + sp.Rational(5 - 1, 2)) ** -2)
+        assert_same(q.rhs, S * (1 + sp.Rational(5 - 1, 2)) ** -2)
 
 
 def test_theorem_3_3(one_round: None) -> None:
@@ -116,8 +116,8 @@ def test_theorem_3_3(one_round: None) -> None:
     known["energy_rounding"] = known["distance_rounding"] = lambda theta: 0
     energy, distance, dual = compared(exact_solutions.theorem_3_3, algorithm=algorithm, **known)
     for q in (energy, distance, dual):
-        same(q.rhs, S * (1 - sp.sqrt(sp.Rational(1, 4))) ** (5 - 1))
-    same(energy.lhs, N * nu / 2 * 7 / (L / 2))
+        assert_same(q.rhs, S * (1 - sp.sqrt(sp.Rational(1, 4))) ** (5 - 1))
+    assert_same(energy.lhs, N * nu / 2 * 7 / (L / 2))
 
 
 def test_units_of_the_dual_error() -> None:
@@ -131,9 +131,9 @@ def test_units_of_the_dual_error() -> None:
     )
     xi = sp.symbols("xi1:4")
     second = sum(xi) ** 2 / (2 * 3 * sp.Rational(1, 2))
-    same(weighted_distance(case, None), second.subs(dict(zip(xi, (sp.Rational(-1, 2) * 2,) * 3, strict=True))))
+    assert_same(weighted_distance(case, None), second.subs(dict(zip(xi, (sp.Rational(-1, 2) * 2,) * 3, strict=True))))
     stars = [s - sp.Rational(1, 2) * 2 for s in (1, 2, -3)]
-    same(initial_bound(case), sum(x**2 for x in stars) / (2 * sp.Rational(1, 2)))
+    assert_same(initial_bound(case), sum(x**2 for x in stars) / (2 * sp.Rational(1, 2)))
 
 
 def test_gap_3_6(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +152,8 @@ def test_gap_3_6(monkeypatch: pytest.MonkeyPatch) -> None:
     f = Quadratic(A=np.full((1, 1, 1), 4.0), b=np.zeros((1, 1)))
     value = derived.subs({r: 4 * 3 - 5, k: 4, nu: 1})
     for q in compared(inexact_solutions.gap_3_6, algorithm=stand_in(nu=1.0), objective=f):
-        same(q.lhs, value)
-        same(q.rhs, value)
+        assert_same(q.lhs, value)
+        assert_same(q.rhs, value)
 
 
 # Section 4: a ridge of strength alpha = nu.
@@ -170,7 +170,7 @@ def test_theorem_4_1(monkeypatch: pytest.MonkeyPatch) -> None:
     q = compared(regularised.theorem_4_1, **known, algorithm=stand_in(nu=0.1))[-1]
     alpha, n = sp.Rational(1, 10), 4
     squared = sp.Rational(25) / (2 * alpha) * (1 + sp.Rational(n - 1, 2)) ** -2  # of Theorem 3.2, in dual units
-    same(q.rhs, alpha / 2 * (4 - 1) + 7 * sp.sqrt(squared / (2 * alpha / 2)))
+    assert_same(q.rhs, alpha / 2 * (4 - 1) + 7 * sp.sqrt(squared / (2 * alpha / 2)))
 
 
 def test_theorem_4_2(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_theorem_4_2(monkeypatch: pytest.MonkeyPatch) -> None:
     found, rate = regularised.constant_of_4_5(case, case), sp.Rational(1, 2)
     n = positive("n")
     squared = sp.Rational(25) / (2 * sp.Rational(1, 10)) * rate ** (n - 1)
-    same(found * rate ** (sp.Integer(9) / 2), 6 * sp.sqrt(squared.subs(n, 9) / (2 * sp.Rational(1, 10) / 2)))
+    assert_same(found * rate ** (sp.Integer(9) / 2), 6 * sp.sqrt(squared.subs(n, 9) / (2 * sp.Rational(1, 10) / 2)))
 
 
 def test_rounds_of_theorem_4_2(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def test_theorem_3_4() -> None:
         step = k * (G**2 * gamma / 2 + (now - after) / (2 * gamma) - mu / 2 * now)
         return sp.simplify(step - mu / 4 * (k * (k - 1) * now - k * (k + 1) * after))
 
-    same(remainder(gamma), k * G**2 / (mu * (k + 1)))
+    assert_same(remainder(gamma), k * G**2 / (mu * (k + 1)))
     assert remainder(2 * gamma).has(now)
     assert remainder(gamma / 2).has(now)
     # each rest is at most G^2/mu, so that the mean with weights 2 k/(n (n + 1)) is within 2 G^2/(mu (n + 1))
@@ -240,13 +240,13 @@ def test_bound_of_theorem_3_4(monkeypatch: pytest.MonkeyPatch) -> None:
     algorithm, f = stand_in(nu=0.5), stand_in(mu=np.array([0.5]))
     case = stand_in(algorithm=algorithm, objective=f, n_clients=2, distance=lambda theta: 0.25)
     steps, distance, until = compared(local_steps.theorem_3_4, case)
-    same(steps.rhs, 2 * sp.Integer(3) ** 2 / (sp.Rational(1, 2) * sp.Rational(1, 100)))
+    assert_same(steps.rhs, 2 * sp.Integer(3) ** 2 / (sp.Rational(1, 2) * sp.Rational(1, 100)))
     # from round n = 1 on: N nu/2 |theta - theta*|^2 <= |xi*|^2/(2 nu) 4/(n + 1)^2
-    same(distance.rhs, 25 * (sp.Rational(4, 4)) / sp.Rational(2, 4))
-    same(
+    assert_same(distance.rhs, 25 * (sp.Rational(4, 4)) / sp.Rational(2, 4))
+    assert_same(
         until.lhs, steps.lhs / (2 * sp.Integer(3) ** 2 * 2 / 2 / (sp.Rational(1, 2) * sp.nsimplify(local_steps.SCALE)))
     )
-    same(until.rhs, sp.Integer(2) ** sp.Rational(41, 10))  # (n + 1)^(4 + gamma)
+    assert_same(until.rhs, sp.Integer(2) ** sp.Rational(41, 10))  # (n + 1)^(4 + gamma)
 
 
 def test_bound_of_theorem_3_5(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +259,7 @@ def test_bound_of_theorem_3_5(monkeypatch: pytest.MonkeyPatch) -> None:
     (q,) = compared(local_steps.theorem_3_5, case)
     kappa, tol = sp.Integer(25), ((1 - sp.Rational(1, 5)) / sp.Rational(11, 10)) ** 3
     start = kappa * sp.Rational(104, 2) * 4
-    same(q.rhs - 1, sp.sqrt(kappa) * sp.log(start / tol))
+    assert_same(q.rhs - 1, sp.sqrt(kappa) * sp.log(start / tol))
     needed = float(sp.log(start / tol) / -sp.log(1 - 1 / sp.sqrt(kappa)))
     assert needed <= q.rhs < 2 * needed
 
@@ -275,7 +275,7 @@ def test_size_of_theorem_3_5(r: float, g: float, monkeypatch: pytest.MonkeyPatch
     a = sp.sqrt(2 * size * over) / (1 - sp.sqrt(1 / (1 + gamma)))
     (U,) = [x for x in sp.solve(w**2 - 25 - 2 * size * e - 2 * a * w, w) if sp.N(x) > 0]
     B = local_steps.admitted_size(case, gamma=g, scale=0.2)
-    same(B, U)
+    assert_same(B, U)
     errors = [0.2 * ((1 - math.sqrt(r)) / (1 + g)) ** i for i in range(30)]
     for n, bound in enumerate(inexact_solutions.envelope(errors, rho=r, nu=0.5, squared=25.0)):
         assert bound <= (1 - math.sqrt(r)) ** n * B**2
@@ -314,7 +314,7 @@ def test_bound_of_theorem_3_5_target(monkeypatch: pytest.MonkeyPatch) -> None:
     found = compared(local_steps.theorem_3_5_target, case)
     distances = [q for q in found if q.what == "|theta^n - theta*|^2"]
     for q in distances:
-        same(q.rhs, first * base ** (q.n - 1))
+        assert_same(q.rhs, first * base ** (q.n - 1))
     rounds = [q for q in found if q.what == "rounds to eps_out"]
     assert len(rounds) > 1
     limits = iter([q for q in found if q.what == "M_n until eps_out"])
@@ -322,11 +322,11 @@ def test_bound_of_theorem_3_5_target(monkeypatch: pytest.MonkeyPatch) -> None:
         assert q.rhs - 1 <= q.lhs * (1 + 1e-12)
         assert q.lhs <= q.rhs
         more = q.n * sp.log(10) / -sp.log(base)  # rounds: base^(n - 1) first <= first 10^-n
-        same(q.rhs, 2 + more)
+        assert_same(q.rhs, 2 + more)
         for n in range(int(q.lhs)):
             start = sp.Integer(2 * 25 * 7**2)
             # n log(1/base) is at most that of the last round before the accuracy
             admitted = (
                 2 * sp.Rational(1, 2) * sp.Rational(3, 10) / clients * base ** (more + 1) / sp.Rational(11, 10) ** n
             )
-            same(next(limits).rhs - 1, sp.sqrt(25) * sp.log(start / admitted))
+            assert_same(next(limits).rhs - 1, sp.sqrt(25) * sp.log(start / admitted))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from tests.theory._symbolic import agree, compared, expects, first, positive, same, squares, stand_in
+from tests.theory._symbolic import agree, assert_same, compared, expects, first, positive, squares, stand_in
 from theory.feddyn import convex, nonconvex, rates
 
 L, a, mu, m = positive("L alpha mu m")
@@ -47,8 +47,8 @@ NEAR_SMOOTH = squares(L**2 * eps, L**2 * C, L**2 * C, S)
 def test_lemmas_4_and_11(claim: Any, bound: Any) -> None:
     q = first(claim, CASE)
     own = 4 * L**2 * eps  # goes to the left
-    same(q.lhs, eps - own / a**2)
-    same(q.rhs, sp.expand(bound - own) / a**2)
+    assert_same(q.lhs, eps - own / a**2)
+    assert_same(q.rhs, sp.expand(bound - own) / a**2)
 
 
 # How far the memories are after a round: a client is active with probability 1/m.
@@ -58,7 +58,7 @@ KEPT_CONVEX = (1 - 1 / m) * C + squares(L**2 * eps, 2 * L * D) / m
 
 def test_lemma_5() -> None:
     (q,) = compared(convex.lemma_5, CASE)
-    same(q.rhs, KEPT_CONVEX)
+    assert_same(q.rhs, KEPT_CONVEX)
 
 
 def test_lemma_12(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_lemma_12(monkeypatch: pytest.MonkeyPatch) -> None:
     case = stand_in(**{**vars(CASE), "objective": None})
     (q,) = nonconvex.lemma_12(case)
     assert step.moved
-    same(q.rhs, (1 + chosen) * ((1 - 1 / m) * C + eps / m) + (1 + 1 / chosen) * M)
+    assert_same(q.rhs, (1 + chosen) * ((1 - 1 / m) * C + eps / m) + (1 + 1 / chosen) * M)
 
 
 def compared_steps(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -123,7 +123,7 @@ STATED = {"1": convex.constants_of_lemma_1, "8": convex.constants_of_lemma_8, "1
 @pytest.mark.parametrize("which", STATED)
 def test_lyapunov_functions(which: str) -> None:
     for stated, derived in zip(STATED[which](CASE), constants(which), strict=True):
-        same(stated, derived)
+        assert_same(stated, derived)
 
 
 def test_the_sign_of_y2_is_the_corrected_one() -> None:
@@ -144,10 +144,10 @@ def test_theorems_are_the_lemmas_summed(theorem: Any, which: str, monkeypatch: p
     k, k_0 = constants(which)
     weights = 2 + mu / a if which == "8" else 2
     proved = [q for q in compared(theorem, case) if q.what == "proved"]
-    same(proved[-1].rhs, (away + k) / (k_0 * weights))
+    assert_same(proved[-1].rhs, (away + k) / (k_0 * weights))
     printed = [q for q in compared(theorem, case) if q.what == "printed"]
     numbers = {"1": (10 * a, 100 * m / a), "8": (20 * a, 400 * m / a), "10": (3 * a, 30 * L**3 * m / a)}[which]
-    same(printed[-1].rhs, (numbers[0] * away + numbers[1]) / (1 + mu / a if which == "8" else 2))
+    assert_same(printed[-1].rhs, (numbers[0] * away + numbers[1]) / (1 + mu / a if which == "8" else 2))
     least = {"1": (25, 0), "8": (30, 0), "10": (0, 20)}[which]
     for share in (1, 3, 50):
         for factor in (1, 2, 10):
@@ -182,13 +182,13 @@ def test_theorem_1(kind: Any, theorem: Any, alpha: float, monkeypatch: pytest.Mo
     vars(case).update(distance=lambda _: 3.0, value=lambda _: 4.0, error=lambda _: 0.0, squared_gradient=lambda _: 0.0)
     case.points, case.memory, case.subgradients = (np.full((1, 1), x) for x in (4.0, 7.0, 2.0))
     case.alpha = rates.named_alpha(case)
-    same(case.alpha, alpha)
+    assert_same(case.alpha, alpha)
     start = rates.bound_at_one(case)
     monkeypatch.setattr(rates, "at_the_start", lambda case: 1e-9 * start)
     printed = [q for q in compared(theorem, case) if q.what == "printed"]
     for q, expected in zip(compared(rates.theorem_1, case), printed, strict=True):
-        same(q.rhs, expected.rhs)
-    same(asked[-1], sp.Rational(31, 30) if kind == "strongly convex" else 1)
+        assert_same(q.rhs, expected.rhs)
+    assert_same(asked[-1], sp.Rational(31, 30) if kind == "strongly convex" else 1)
     for share in (0.7, 1e-3):
         T = rates.rounds_for(case, share * start)
         needed = math.log(1 / share) / math.log1p(2 / alpha) if kind == "strongly convex" else 1 / share

@@ -18,7 +18,7 @@ import sympy as sp
 from dualopt.lab.chance import Expect
 from dualopt.methods import FedPD
 from dualopt.objectives import Quadratic
-from tests.theory._symbolic import agree, compared, expects, positive, same, squares, stand_in
+from tests.theory._symbolic import agree, assert_same, compared, expects, positive, squares, stand_in
 from theory._claims import Form
 from theory.fedpd import _runs, descent, fedavg, first_version, oracles, skipping
 
@@ -76,7 +76,7 @@ def test_lemma_1(flat: None, monkeypatch: Any, moved: Any, copies: Any, errors: 
         if derived == 0:
             assert found == 0
         else:
-            same(found, number(derived))
+            assert_same(found, number(derived))
 
 
 def test_lemma_4(flat: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +85,8 @@ def test_lemma_4(flat: None, monkeypatch: pytest.MonkeyPatch) -> None:
     step = stand_in(n=0, after=stand_in(clients=clients(theta=ONE)), errors=np.array([1.0]))
     monkeypatch.setattr(descent, "path", lambda case: [step])
     (q,) = compared(descent.lemma_4, **AT_POINT, objective=stand_in(value=lambda x0: np.zeros(1)))
-    same(q.lhs, number(distance))
-    same(q.rhs, number(YOUNG))
+    assert_same(q.lhs, number(distance))
+    assert_same(q.rhs, number(YOUNG))
     (printed,) = descent.lemma_4(
         stand_in(**AT_POINT, objective=stand_in(value=lambda x0: np.zeros(1))), as_printed=True
     )
@@ -99,7 +99,7 @@ def test_pairs(flat: None, monkeypatch: pytest.MonkeyPatch) -> None:
     step = stand_in(n=0, after=stand_in(clients=clients()), copies=np.arange(N)[:, None] / (N - 1))
     monkeypatch.setattr(descent, "path", lambda case: [step])
     (q,) = compared(descent.lemma_3, **AT_POINT, n_clients=N)
-    same(q.rhs, number(sp.Rational(N * (N - 1), 2 * N**2) / (2 * eta)) * 2)  # the paper has twice of that
+    assert_same(q.rhs, number(sp.Rational(N * (N - 1), 2 * N**2) / (2 * eta)) * 2)  # the paper has twice of that
     assert agree(q.rhs, number(sp.Rational(N - 1, 2 * N) / eta))
 
 
@@ -114,7 +114,7 @@ def test_relations_of_35(monkeypatch: pytest.MonkeyPatch, relation: int) -> None
     part = descent.Averaging("", stand_in(eta=0.1, n_clients=N), relation)  # pyright: ignore
     (q,) = compared(descent.p3_factor_of_lemma_4, stand_in(case=part, printed=False))
     pairs = 2 * 2 * sp.Rational(N * (N - 1), 2 * N**2) * 5**2  # the paper has twice of that
-    same(q.rhs, squares(1, sp.Integer(2) ** 2) if relation == 1 else pairs)
+    assert_same(q.rhs, squares(1, sp.Integer(2) ** 2) if relation == 1 else pairs)
 
 
 # Theorem 1: descent, gradient and the first round.
@@ -146,22 +146,22 @@ def derived() -> dict[str, Any]:
 @pytest.mark.parametrize("point", POINTS, ids=str)
 def test_constants_of_theorem_1(point: Any) -> None:
     known, of = {"L": float(point[0]), "eta": float(point[1])}, derived()
-    same(descent.decrease_factor(**known), at(of["C"], *point))
-    same(descent.start_factor(**known), at(of["start"], *point))
-    same(descent.accuracy_factor(**known, rounds=7), at(of["accuracy"], *point).subs(T, 7))
+    assert_same(descent.decrease_factor(**known), at(of["C"], *point))
+    assert_same(descent.start_factor(**known), at(of["start"], *point))
+    assert_same(descent.accuracy_factor(**known, rounds=7), at(of["accuracy"], *point).subs(T, 7))
     assert at(of["step"] - of["C"] / (2 * eta), *point) <= 0  # the fall pays for the steps of the mean as well
 
 
 def test_start_of_theorem_1() -> None:
     """H_0 is the mean of (|grad f_j| + sqrt(eps))^2, for the local problems are (1 - a)/eta-strongly convex."""
     f = stand_in(gradient=lambda theta: np.array([[3.0, 4.0], [1.0, 0.0]]))
-    same(descent.H_0(stand_in(objective=f, theta0=None, n_clients=2), 0.25), sp.Rational(121 + 9, 8))
+    assert_same(descent.H_0(stand_in(objective=f, theta0=None, n_clients=2), 0.25), sp.Rational(121 + 9, 8))
 
 
 def test_range_of_eta() -> None:
     x = positive("x")
     (root,) = sp.solve(derived()["c"].subs(L, x / eta), x)
-    same(_runs.LIMIT, root)
+    assert_same(_runs.LIMIT, root)
 
 
 def test_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     (q,) = compared(descent.theorem_1, L=2.0, eta=0.1, error=lambda _: fall, theta0=None)
     of = {name: at(x, 2, Fraction(1, 10)).subs(T, 7) for name, x in derived().items()}
     for symbol, expected in ((fall, of["C"] / 7), (H, of["start"] / 7), (eps, of["accuracy"])):
-        same(sp.expand(q.rhs).coeff(symbol), expected)
+        assert_same(sp.expand(q.rhs).coeff(symbol), expected)
 
 
 # Lemma 2 and Theorem 3: the drift. With |grad f_i - grad f_j| <= G, h = eta (G + 2 sqrt(eps)) and S = a y + z.
@@ -190,11 +190,11 @@ def test_matrix_of_lemma_2() -> None:
     A, B = skipping.matrix(p, b), skipping.offset(p, b)
     for row, expected in enumerate((p * copies, models)):
         for column, symbol in enumerate((z, y)):
-            same(A[row, column], sp.expand(sp.simplify(expected)).coeff(symbol))
-        same(B[row], sp.expand(sp.simplify(expected)).coeff(h))
+            assert_same(A[row, column], sp.expand(sp.simplify(expected)).coeff(symbol))
+        assert_same(B[row], sp.expand(sp.simplify(expected)).coeff(h))
     assert not agree(skipping.matrix(p, b, as_printed=True)[0, 1], A[0, 1])
     (largest,) = [v for v in sp.Matrix(A.tolist()).applyfunc(lambda x: sp.nsimplify(x)).eigenvals() if v != 0]
-    same(skipping.growth(p, a=b), largest / (1 - b))
+    assert_same(skipping.growth(p, a=b), largest / (1 - b))
 
 
 @pytest.mark.parametrize("apart", [(0, 0), (10, 0), (0, 10)])
@@ -207,7 +207,7 @@ def test_lemma_2_is_put_together(monkeypatch: pytest.MonkeyPatch, apart: tuple[i
     values = {b: sp.Rational(1, 5), h: sp.Rational(1, 10) * (1 + 2 * sp.Rational(1, 10))}
     models, copies = (x.subs(S, b * apart[1] + apart[0]).subs(values) for x in drifts())
     for q, expected in zip(found, (copies / 2, models), strict=True):
-        same(q.rhs, expected)
+        assert_same(q.rhs, expected)
 
 
 def test_moments_of_theorem_3() -> None:
@@ -228,8 +228,8 @@ def test_moments_of_theorem_3() -> None:
             second += weight * apart**2
             crossed += weight * apart * copies.subs(S, before)
         if n:
-            same(found.copies, second)
-            same(found.crossed, crossed)
+            assert_same(found.copies, second)
+            assert_same(found.crossed, crossed)
 
 
 def test_theorem_3_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,15 +248,15 @@ def test_theorem_3_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     case = stand_in(L=2.0, eta=0.1, a=0.2, skip=0.25, n_clients=N, dissimilarity=1.0, error=lambda _: fall, theta0=None)
     total = sp.expand(list(skipping.bounds(case, 0.01))[1] * 2)
     pairs, e = sp.Rational(N - 1, 2 * N), sp.Rational(1, 10)
-    same(asked["h"], e * (1 + 2 * sp.Rational(1, 10)))
+    assert_same(asked["h"], e * (1 + 2 * sp.Rational(1, 10)))
     assert (asked["a"], asked["p"]) == (0.2, 0.25)
-    same(total.coeff(fall), of["C"])
-    same(total.coeff(H), of["start"])
+    assert_same(total.coeff(fall), of["C"])
+    assert_same(total.coeff(H), of["start"])
     for k in (0, 1):
-        same(total.coeff(X[k]), of["C"] * sp.Rational(3, 4) * pairs / e)
-        same(total.coeff(Z[k]), 4 * 2**2 * pairs)
-    same(total.coeff(Z[2]), of["C"] * pairs / (2 * e))
-    same(total.subs({x: 0 for x in (fall, H, *Z, *X)}), of["accuracy"] * 2 * sp.Rational(1, 100))
+        assert_same(total.coeff(X[k]), of["C"] * sp.Rational(3, 4) * pairs / e)
+        assert_same(total.coeff(Z[k]), 4 * 2**2 * pairs)
+    assert_same(total.coeff(Z[2]), of["C"] * pairs / (2 * e))
+    assert_same(total.subs({x: 0 for x in (fall, H, *Z, *X)}), of["accuracy"] * 2 * sp.Rational(1, 100))
 
 
 # The first version: errors that are bounded on average.
@@ -277,14 +277,14 @@ def test_lemma_7(monkeypatch: pytest.MonkeyPatch, apart: tuple[int, int]) -> Non
     values = {S: b * apart[1] + apart[0], h: sp.Rational(1, 10) * (1 + largest)}
     models, copies = (x.subs(values).subs(b, sp.Rational(1, 5)) for x in drifts())
     for q, expected in zip(found, (copies / 2, models), strict=True):
-        same(q.rhs, expected)
+        assert_same(q.rhs, expected)
 
 
 def test_p12() -> None:
     """Sixteen equal clients at one point, a = eta = 1/5, G = 0 and errors of mean square one."""
     (q,) = compared(first_version.p12_errors_of_samples, Form(first_version.many_clients(), printed=False))
     models, _ = drifts()
-    same(q.rhs, models.subs({S: 0, h: OF_A_PAIR.subs({N: 16, eps: 1}) / 5}).subs(b, sp.Rational(1, 5)))
+    assert_same(q.rhs, models.subs({S: 0, h: OF_A_PAIR.subs({N: 16, eps: 1}) / 5}).subs(b, sp.Rational(1, 5)))
 
 
 def test_lemma_9(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,8 +295,8 @@ def test_lemma_9(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_version, "residuals", lambda branch: np.array([1.0]))
     monkeypatch.setattr(first_version, "drawn_path", lambda case: [step])
     (q,) = compared(first_version.lemma_9, **AT_POINT, objective=stand_in(value=lambda x0: np.full(1, 0.5)))
-    same(q.lhs, number(1 / (2 * eta) - L / 2 - L / 2))
-    same(q.rhs, 2 - sp.Rational(1, 2) + number(YOUNG))
+    assert_same(q.lhs, number(1 / (2 * eta) - L / 2 - L / 2))
+    assert_same(q.rhs, 2 - sp.Rational(1, 2) + number(YOUNG))
 
 
 @pytest.mark.parametrize("chance", [0.4, 1.0])
@@ -310,8 +310,8 @@ def test_drift_of_means(chance: float) -> None:
         if norm == 0:
             assert (found.copies, found.crossed) == (0, 0)
         else:
-            same(found.copies, moments)
-            same(found.crossed, crossed)
+            assert_same(found.copies, moments)
+            assert_same(found.crossed, crossed)
         communicates = (b * models).subs(at_point).subs(S, norm)
         skips = communicates + copies.subs(S, norm)
         moments = probability * copies.subs(S, norm) ** 2
@@ -327,14 +327,14 @@ def test_first_version_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch
     (q,) = compared(first_version.first_version_theorem_1, **known, skip=0)
     of = {name: at(x, 2, Fraction(1, 10)).subs(T, 7) for name, x in derived().items()}
     for symbol, expected in ((fall, of["C"] / 7), (H, of["start"] / 7), (eps, of["accuracy"])):
-        same(sp.expand(q.rhs).coeff(symbol), expected)
+        assert_same(sp.expand(q.rhs).coeff(symbol), expected)
     asked: dict[str, float] = {}
     monkeypatch.setattr(first_version, "drift_of_means", lambda p, **known: asked.update(known, p=p))
     monkeypatch.setattr(first_version, "bounds", lambda case, accuracy, moments: [accuracy + 1])
     monkeypatch.setattr(first_version, "expected_means", lambda case: [descent.Mean(1, S, 0.01)])
     (q,) = compared(first_version.first_version_theorem_1, **known, skip=0.25, n_clients=4, dissimilarity=1.0)
     assert (q.rhs, asked["a"], asked["p"]) == (1.01, 0.2, 0.25)
-    same(asked["h"], sp.Rational(1, 10) * (1 + OF_A_PAIR.subs({N: 4, eps: sp.Rational(1, 100)})))
+    assert_same(asked["h"], sp.Rational(1, 10) * (1 + OF_A_PAIR.subs({N: 4, eps: sp.Rational(1, 100)})))
 
 
 # The local oracles: curvatures lie between m and M, in units of 1/eta.
@@ -353,9 +353,9 @@ def test_equation_8(share: Fraction) -> None:
     squared = [q for q in found if q.what.startswith("squared")]
     first = squared[0].rhs / factor**2
     for q in squared:
-        same(q.lhs, factor ** (2 * q.n) * first)
-        same(q.rhs, factor ** (2 * q.n) * first)
-    same(accuracy.rhs, first / 1000)
+        assert_same(q.lhs, factor ** (2 * q.n) * first)
+        assert_same(q.rhs, factor ** (2 * q.n) * first)
+    assert_same(accuracy.rhs, first / 1000)
     assert factor ** (2 * accuracy.n) <= sp.Rational(1, 1000) < factor ** (2 * (accuracy.n - 1))
 
 
@@ -371,12 +371,12 @@ def test_vanishing_steps_of_p13() -> None:
     K: Any = sp.expand(bound).coeff(q, 0) + sp.expand(bound).coeff(q, 1)
     case = oracles.Noise("", a=0.05, distance=3.0)
     values = {L: 1, eta: sp.Rational(1, 20), u: 9}
-    same(case.K, K.subs(values))
+    assert_same(case.K, K.subs(values))
     for steps_ in (1, 10):
         exact = LEAST**2 * distance.subs(k, 1 / (1 - a)).subs(q, steps_)
-        same(case.vanishing(steps_), exact.subs(values))
+        assert_same(case.vanishing(steps_), exact.subs(values))
     for inequality in compared(oracles.p13_constant_steps, Form(case, printed=False)):
-        same(inequality.rhs, K.subs(values) / inequality.n)
+        assert_same(inequality.rhs, K.subs(values) / inequality.n)
 
 
 def test_remark_3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,9 +390,9 @@ def test_remark_3(monkeypatch: pytest.MonkeyPatch) -> None:
     gradient, local = compared(oracles.remark_3, oracles.Target("", run, 0.5))
     asked = sp.Rational(5, 2)
     of = {name: at(x, 2, Fraction(1, 10)).subs(T, 1) for name, x in derived().items()}
-    same(gradient.rhs, asked)
-    same(local.rhs, asked / 2 / of["accuracy"])
-    same(seen["algorithm"].stop.tol ** 2, local.rhs)
+    assert_same(gradient.rhs, asked)
+    assert_same(local.rhs, asked / 2 / of["accuracy"])
+    assert_same(seen["algorithm"].stop.tol ** 2, local.rhs)
     assert seen["algorithm"].solver.step == 0.1
     assert seen["rounds"] == math.ceil((of["C"] * 3 + of["start"] * 7) / (asked / 2))
 
@@ -409,8 +409,8 @@ def test_lemma_5_and_claim_d_1(Q: int) -> None:
     run = [(0, steps, [0.0] * (Q + 1))]
     known = {"objective": f, "run": lambda: run, "L": L, "G": G, "steps": Q, "squared_gradient": lambda _: S}
     (q,) = compared(fedavg.lemma_5, **known)
-    same(q.lhs, steps / 2 * Q * S)
-    same(q.rhs, drift)
+    assert_same(q.lhs, steps / 2 * Q * S)
+    assert_same(q.rhs, drift)
     (q,) = compared(fedavg.claim_d_1, **known, lowest=0.0)
-    same(q.lhs, S)
-    same(q.rhs, (1 + drift) / (steps / 2 * Q))  # the energy falls by 1
+    assert_same(q.lhs, S)
+    assert_same(q.rhs, (1 + drift) / (steps / 2 * Q))  # the energy falls by 1

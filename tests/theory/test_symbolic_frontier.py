@@ -16,7 +16,7 @@ from dualopt.methods._feddyn_theorems import largest_growth
 from dualopt.methods._gradient_theorems import limit_factor
 from dualopt.methods._primal_dual_theorems import best_step
 from dualopt.methods.sampled_dualfl import next_step
-from tests.theory._symbolic import positive, same, stand_in
+from tests.theory._symbolic import assert_same, positive, stand_in
 from theory._problems import lopsided
 from theory.frontier import accelerated_dane, adaptive_dane, cohorts_of_fivegcs, giant, scaled_dualfl
 from theory.frontier import sampled_dualfl as theorem_f
@@ -43,8 +43,8 @@ def test_constants_of_theorem_a() -> None:
     r, c = 1 / (1 + 2 * gamma * m), gamma**2 + 2 * gamma / (L + mu)
     C = r * c / p
     case = stand_in(mu=mu, L=L, fraction=p, algorithm=stand_in(alpha=1 / gamma))
-    same(theorem_a.factor(case), r)
-    same(theorem_a.dual_weight(case), C)
+    assert_same(theorem_a.factor(case), r)
+    assert_same(theorem_a.dual_weight(case), C)
     assert sp.simplify(C * p - r * c) == 0  # the terms with e cancel
     slack = r * C - (r * gamma**2 + (1 - p) * C)
     condition = p - L * mu * gamma**2 - 2 * (1 - p) * m * gamma
@@ -68,8 +68,8 @@ def test_theorem_g() -> None:
     r, c = 1 / (2 * q - 1), gamma**2 + 2 * gamma / (L - mu)
     assert sp.simplify(first.subs(b, best) - r * a**2) == 0
     case = stand_in(gamma=gamma, L=L, fraction=p, algorithm=stand_in(mu=mu))
-    same(theorem_g.factor(case), r)
-    same(theorem_g.dual_weight(case), c / p)
+    assert_same(theorem_g.factor(case), r)
+    assert_same(theorem_g.dual_weight(case), c / p)
     slack = c / p * (r - 1 + p) - gamma**2
     condition = p - mu * (L - mu) * gamma**2 - 2 * (1 - p) * mu * gamma
     ratio = sp.simplify(slack / condition - 2 * gamma / (p * (1 + 2 * gamma * mu) * (L - mu)))
@@ -215,7 +215,7 @@ def test_constants_of_theorem_c() -> None:
     """The largest growth makes the first round an equality, and later ones have room."""
     g, n, alpha = positive("g n alpha")
     largest = sp.sqrt(alpha**2 + 2 * alpha * mu) - alpha
-    same(largest_growth(3.0, 2.0), sp.N(largest.subs({alpha: 3, mu: 2})))
+    assert_same(largest_growth(3.0, 2.0), sp.N(largest.subs({alpha: 3, mu: 2})))
     room = (alpha + n * g) ** 2 + 2 * mu * (alpha + n * g) - (alpha + (n + 1) * g) ** 2
     assert sp.simplify(room.subs(n, 0).subs(g, largest)) == 0
     assert sp.simplify(room - room.subs(n, 0) - 2 * n * g * (mu - g)) == 0
@@ -230,7 +230,7 @@ def test_one_round_of_theorem_f() -> None:
     gained = t * (t / (2 * nu) * old - (t / nu + q / nu) / 2 * full)  # of the bracket, beyond E_d*
     case = stand_in(fraction=p, algorithm=stand_in(rho=q / (1 + q), nu=nu))
     K = theorem_f.weight(case, t)
-    same(K, t * (t + q) / (2 * p * nu))
+    assert_same(K, t * (t + q) / (2 * p * nu))
     assert sp.expand(sp.simplify(gained + K * after - (K - q * t / (2 * nu)) * old)) == 0
     # (a): |sum over S|^2 <= P sum over S, P = p N, with h = |.|^2/(2 N nu), of steps t/p times z~ - z
     N = positive("N")
@@ -249,9 +249,9 @@ def test_steps_of_theorem_f() -> None:
     rho, fraction, start = sp.Rational(1, 50), sp.Rational(2, 5), sp.Rational(3, 10)
     values = {q: rho / (1 - rho), p: fraction, t: start}
     (root,) = (x for x in sp.solve(recursion.subs(values), u) if x > 0)
-    same(next_step(float(start), float(rho), float(fraction)), root)
+    assert_same(next_step(float(start), float(rho), float(fraction)), root)
     limit = 2 * p / (1 + sp.sqrt(1 + 4 * p / q))
-    same(last_step(float(rho), float(fraction)), limit.subs(values))
+    assert_same(last_step(float(rho), float(fraction)), limit.subs(values))
     assert sp.simplify(limit**2 + q * limit - p * q) == 0
 
 
@@ -290,7 +290,7 @@ def test_bounds_with_one_parameter_for_each_client(kind: type) -> None:
     for n, A, found in zip(range(1, 5), growths(rho), scaled_dualfl.scaled_dualfl(case), strict=False):
         error = 2.0 / (n + 1) ** 2 * norm if kind is DualFL else norm / ((1.0 - rho) * A)
         gained = float(np.sum(nu)) / (2.0 * (1.0 - rho))  # times |theta - theta*|^2 is at most the error
-        same(found.rhs, error / gained)
+        assert_same(found.rhs, error / gained)
 
 
 def test_one_solution_of_acc_s_dane() -> None:
@@ -327,9 +327,9 @@ def test_one_iteration_of_acc_s_dane() -> None:
     assert sp.simplify(sp.diff(psi, u, 2) - (w * alpha**2 + mu * alpha)) == 0
     for weight, strong in ((2.0, 0.5), (7.0, 1e-3)):
         late = 1.0 - limit_factor(weight, strong)
-        same(weight * late**2 + strong * late, strong)
-        same(growth(np.inf, weight, strong)[1], weight + strong)
-        same(growth(strong, weight, strong)[1], strong)
+        assert_same(weight * late**2 + strong * late, strong)
+        assert_same(growth(np.inf, weight, strong)[1], weight + strong)
+        assert_same(growth(strong, weight, strong)[1], strong)
     assert accelerated_dane.growth is growth
 
 
@@ -353,11 +353,11 @@ def test_shares_of_adaptive_acc_s_dane() -> None:
     c0, c1, c2 = 2 * h * b, 2 * ((height - h) * b - h * (b - mu)), 2 * (height - h) * (b - mu) + gradient**2
     assert sp.simplify(2 * curvature * least.subs(fall, 0) - (c0 + c1 * share - c2 * share**2)) == 0
     late, heavy = 1.0 - limit_factor(14.0, 0.5), 14.0
-    same(heavy * late**2 + 0.5 * late, 0.5)
+    assert_same(heavy * late**2 + 0.5 * late, 0.5)
     rules = adaptive_dane.WEIGHTS
-    same(rules["rise"], adaptive_acc_s_dane.RISE)
-    same(1.0 / rules["first fall"], adaptive_acc_s_dane.FIRST_FALL)
-    same(1.0 / rules["fall"], adaptive_acc_s_dane.FALL)
+    assert_same(rules["rise"], adaptive_acc_s_dane.RISE)
+    assert_same(1.0 / rules["first fall"], adaptive_acc_s_dane.FIRST_FALL)
+    assert_same(1.0 / rules["fall"], adaptive_acc_s_dane.FALL)
 
 
 def test_constants_of_giant() -> None:
@@ -367,11 +367,11 @@ def test_constants_of_giant() -> None:
     longest = 2 * (1 - c) * (mu + w) / L
     assert sp.simplify(bound.subs(t, longest) + c * longest * slope) == 0
     case = stand_in(mu=0.5, L=10.0, algorithm=stand_in(weight=0.25, relaxation=0.2, steps=(1.0, 0.25)))
-    same(giant.shortest_step(case), 0.1 * float(longest.subs({c: 1e-4, mu: 0.5, w: 0.25, L: 10.0})))
+    assert_same(giant.shortest_step(case), 0.1 * float(longest.subs({c: 1e-4, mu: 0.5, w: 0.25, L: 10.0})))
     r, k, rho = positive("r k rho")
     kept = 1 - r * (2 - r) * 4 * k / (k + 1) ** 2  # of E - E*, by Kantorovich's inequality
     assert sp.simplify(kept.subs(r, 1) - ((k - 1) / (k + 1)) ** 2) == 0
-    same(sp.simplify(kept.subs(r, 1 - rho)), rho**2 + (1 - rho**2) * ((k - 1) / (k + 1)) ** 2)
+    assert_same(sp.simplify(kept.subs(r, 1 - rho)), rho**2 + (1 - rho**2) * ((k - 1) / (k + 1)) ** 2)
 
 
 def test_constants_of_dual_ascent() -> None:
@@ -380,15 +380,16 @@ def test_constants_of_dual_ascent() -> None:
     D = nu**2 * z**2 / (2 * h) - nu * best * z  # f_j*(nu z), with a multiplier for the sum of the parts
     least = sp.solve(sp.diff(D, z), z)[0]
     after = z - sp.diff(D, z) / nu
-    same(sp.simplify((after - least) / (z - least)), 1 - nu / h)  # at most 1 - nu/L in size, as nu <= mu <= h
-    same(sp.simplify((nu * z / h - nu * least / h) / (z - least)), nu / h)  # theta_j - theta*: at most 1
+    assert_same(sp.simplify((after - least) / (z - least)), 1 - nu / h)  # at most 1 - nu/L in size, as nu <= mu <= h
+    assert_same(sp.simplify((nu * z / h - nu * least / h) / (z - least)), nu / h)  # theta_j - theta*: at most 1
     m, R, n = positive("m R n")
     slope = nu * R / (2 * m + 1)  # of nu-smooth D = slope |x| - slope^2/(2 nu) beyond slope/nu
     last = R - m * slope / nu  # after m steps of length 1/nu, still beyond
     assert sp.simplify(last - slope / nu - m * R / (2 * m + 1)) == 0
     attained = sp.simplify(slope * last - slope**2 / (2 * nu))
-    same(attained, nu * R**2 / (4 * m + 2))
-    same(sp.simplify(attained.subs(m, n - 1) * 2 / nu), R**2 / (2 * n - 1))  # nu N/2 |theta - theta*|^2 is at most D
+    assert_same(attained, nu * R**2 / (4 * m + 2))
+    # nu N/2 |theta - theta*|^2 is at most D
+    assert_same(sp.simplify(attained.subs(m, n - 1) * 2 / nu), R**2 / (2 * n - 1))
 
 
 def test_constants_of_the_dual_lbfgs() -> None:
@@ -398,9 +399,9 @@ def test_constants_of_the_dual_lbfgs() -> None:
     q = sp.diff(D, z)
     plain = sp.factor((D - D.subs(z, z - q)) / q**2)
     assert sp.simplify(plain - (1 - nu / (2 * h))) == 0
-    same(plain.subs(h, nu), sp.Rational(1, 2))
+    assert_same(plain.subs(h, nu), sp.Rational(1, 2))
     minimum = sp.solve(q, z)[0]
-    same(sp.simplify(q**2 / (D - D.subs(z, minimum))).subs(h, L), 2 * nu / L)
+    assert_same(sp.simplify(q**2 / (D - D.subs(z, minimum))).subs(h, L), 2 * nu / L)
     theta, best = nu * zeta / h, nu * least / h  # gradients of f_j* at nu zeta and at the solution
     fenchel = (nu * zeta) ** 2 / (2 * h) - (nu * least) ** 2 / (2 * h) - best * nu * (zeta - least)
-    same(sp.simplify(fenchel / (theta - best) ** 2), h / 2)
+    assert_same(sp.simplify(fenchel / (theta - best) ** 2), h / 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from tests.theory._symbolic import compared, positive, same, stand_in
+from tests.theory._symbolic import assert_same, compared, positive, stand_in
 from theory.optimized_dualfl import rate
 
 nu, rho, A, B, away = positive("nu rho A B away")
@@ -51,9 +51,9 @@ def test_theorem(monkeypatch: pytest.MonkeyPatch) -> None:
     dual, model, distance = compared(rate.optimized_theorem, case)
     at = {nu: sp.Rational(1, 2), rho: sp.Rational(1, 4)}
     potential = (nu * (9 + 16 + 49) / ((1 - rho) * A)).subs(at)
-    same(dual.lhs, B)
-    same(dual.rhs, potential)
-    same(model.lhs, unit.subs(at) * away)
-    same(model.rhs, B)
-    same(distance.lhs, unit.subs(at) * away)
-    same(distance.rhs, potential)
+    assert_same(dual.lhs, B)
+    assert_same(dual.rhs, potential)
+    assert_same(model.lhs, unit.subs(at) * away)
+    assert_same(model.rhs, B)
+    assert_same(distance.lhs, unit.subs(at) * away)
+    assert_same(distance.rhs, potential)

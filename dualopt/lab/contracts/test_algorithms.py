@@ -239,10 +239,10 @@ def test_stacked_is_one_process_per_client(place: tuple[Any, Participation, str]
     """Each client alone with its own rows, talking by pickled messages, gives the same: the difference is 0.0."""
     kind, participation, problem = place
     f = PROBLEMS[problem]
-    require_one_process_per_client(resolve(kind(), f, participation), f, participation)
+    assert_one_process_per_client(resolve(kind(), f, participation), f, participation)
 
 
-def require_one_process_per_client(algorithm: Any, f: Any, participation: Participation) -> None:
+def assert_one_process_per_client(algorithm: Any, f: Any, participation: Participation) -> None:
     """Require that a run equals one in which every client has a process of its own, in every bit."""
     server, message, *_ = initial_state(algorithm, f)
     alone = [pickle.loads(pickle.dumps(f.select((j,)))) for j in range(f.n_clients)]

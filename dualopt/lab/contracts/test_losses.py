@@ -9,8 +9,9 @@ import dataclasses
 import itertools
 import math
 import pickle
+from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -333,31 +334,41 @@ def test_conjugate_is_the_supremum(loss: Any) -> None:
         assert conjugate[i] == pytest.approx(-best.fun, abs=1e-8)
 
 
-def bounded_directions(loss):
-    """Assert what the conjugate is outside its domain; return in how many directions the domain is bounded."""
-    m, far = 40, 1e8
-    y = labels(loss, (m,), np.random.default_rng(9))
-    bounded = 0
+class Ray(NamedTuple):
+    """Rows in one direction, shape ``(outputs, rows)`` or ``(rows,)``, and the loss at infinity."""
+
+    direction: np.ndarray
+    slope: np.ndarray
+    gradient: np.ndarray
+    grows: np.ndarray  # faster than linearly: every u is in the domain of these rows
+
+
+def rays(loss: Any, y: np.ndarray) -> Iterator[Ray]:
+    """Yield the rows in each direction."""
+    far = 1e8
     for d in directions(loss):
-        ray = np.broadcast_to(d, shape_of(loss, m))
+        ray = np.broadcast_to(d, shape_of(loss, len(y)))
         slope = (loss.value(2 * far * ray, y) - loss.value(far * ray, y)) / far
-        at_end = loss.gradient(1e4 * ray, y)
-        grows = slope > 1e6  # faster than linearly: every u is in the domain of these rows
-        assert np.all(np.isfinite(loss.conjugate(1e3 * ray, y)[grows]))
-        if np.all(grows):
-            continue
-        bounded += 1
-        assert np.all(np.isfinite(loss.conjugate(at_end, y)))
-        for excess in (1e-6, 1.0):
-            u = at_end + excess * ray
-            assert np.all((rows(u * ray, loss) > slope + excess / 2) | grows)
-            assert np.all((loss.conjugate(u, y) == np.inf) | grows)
-    return bounded
+        yield Ray(ray, slope, loss.gradient(1e4 * ray, y), slope > 1e6)
+
+
+def bounded_directions(loss: Any) -> int:
+    """Return in how many directions the domain of the conjugate is bounded for some rows."""
+    return sum(not np.all(found.grows) for found in rays(loss, labels(loss, (40,), np.random.default_rng(9))))
 
 
 def test_conjugate_outside_its_domain(loss: Any) -> None:
     """Where ``u`` exceeds the slope of the loss at infinity in some direction, the conjugate is infinite."""
-    bounded_directions(loss)
+    y = labels(loss, (40,), np.random.default_rng(9))
+    for ray, slope, gradient, grows in rays(loss, y):
+        assert np.all(np.isfinite(loss.conjugate(1e3 * ray, y)[grows]))
+        if np.all(grows):
+            continue
+        assert np.all(np.isfinite(loss.conjugate(gradient, y)))
+        for excess in (1e-6, 1.0):
+            u = gradient + excess * ray
+            assert np.all((rows(u * ray, loss) > slope + excess / 2) | grows)
+            assert np.all((loss.conjugate(u, y) == np.inf) | grows)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +164,6 @@ class AnyCompressor:
 class Plain:
     """Everything arrives, or so many times of it; both ends take ``1/(1 + omega)``, and memories are kept."""
 
-    unbiased: ClassVar[bool] = True
     variance: Any = 0.0
     times: tuple[float, ...] = ()  # for each client; once when empty
 

@@ -325,8 +325,8 @@ def _gaps(column: np.ndarray) -> np.ndarray:
 def _word(value: Any) -> str:
     """Write a category: whole numbers as such, also where a gap among them has made them fractions.
 
-    >>> _word(2.0), _word(0.5), _word("a"), _word(True)
-    ('2', '0.5', 'a', 'True')
+    >>> _word(3.0), _word(0.5), _word("a"), _word(True)
+    ('3', '0.5', 'a', 'True')
     """
     whole = kind_of(value) == "numbers" and not isinstance(value, bool) and math.isfinite(value) and value % 1 == 0
     return str(int(value)) if whole else str(value)

@@ -41,7 +41,7 @@ def energy(f: Any, model: Any) -> float:
     return float(f.mean(f.value(theta)))
 
 
-def agree(ours: Any, theirs: Any, f: Any, m: float) -> None:
+def assert_agree(ours: Any, theirs: Any, f: Any, m: float) -> None:
     """Compare weights by what is certified, and energies; ``m`` is the ridge of ``f``."""
     least = energy(f, ours) - ours.certified_gap_
     assert energy(f, theirs) >= least - 1e-15
@@ -65,7 +65,7 @@ def test_weights_of_rows_and_classes(class_weight: Any, intercept: str) -> None:
     columns = X if intercept == "free" else np.column_stack([X, np.zeros(160)])  # on which 0 may stand
     weights = counts / counts.sum()
     f = linear_model(columns, 2.0 * y - 1.0, loss=Logistic(), mu=MU, weights=weights, intercept=intercept)
-    agree(ours, theirs, f, MU)
+    assert_agree(ours, theirs, f, MU)
 
 
 @pytest.mark.parametrize("groups", ["at random", "by label"])
@@ -77,7 +77,7 @@ def test_several_classes_with_free_intercepts(groups: str) -> None:
     counts = np.where(y == 2, 0.25, 1.0)
     theirs = LogisticRegression(C=1 / (MU * counts.sum()), tol=1e-11, max_iter=9999).fit(X, y, sample_weight=counts)
     f = linear_model(X, y, loss=Multinomial(classes=3), mu=MU, weights=counts / counts.sum(), intercept="free")
-    agree(ours, theirs, f, MU)
+    assert_agree(ours, theirs, f, MU)
 
 
 def test_ridge_with_weights_and_a_free_intercept() -> None:
@@ -85,7 +85,9 @@ def test_ridge_with_weights_and_a_free_intercept() -> None:
     counts = COUNTS[:150]
     ours = FederatedRegressor(mu=MU, tol=1e-10, intercept="free").fit(X, y, sample_weight=counts)
     theirs = Ridge(alpha=MU * counts.sum(), tol=1e-12).fit(X, y, sample_weight=counts)
-    agree(ours, theirs, linear_model(X, y, loss=Squared(), mu=MU, weights=counts / counts.sum(), intercept="free"), MU)
+    assert_agree(
+        ours, theirs, linear_model(X, y, loss=Squared(), mu=MU, weights=counts / counts.sum(), intercept="free"), MU
+    )
     assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-3)
 
 

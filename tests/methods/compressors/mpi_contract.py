@@ -18,8 +18,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from dualopt.engine import MPI, _host
-from tests.methods.compressors.test_contract import COMPRESSORS, PAIRS, SCALES, chance, objective, recorded
-from tests.methods.compressors.test_contract import require_equal as require_same
+from tests.methods.compressors.test_contract import (
+    COMPRESSORS,
+    PAIRS,
+    SCALES,
+    assert_equal_runs,
+    chance,
+    objective,
+    recorded,
+)
 
 
 def differing(clients: Any, names: Sequence[str]) -> tuple[int, list[str]]:
@@ -32,7 +39,7 @@ def differing(clients: Any, names: Sequence[str]) -> tuple[int, list[str]]:
             options = {"participation": chance(name), "scales": scales}
             expected = recorded(name, f, COMPRESSORS[compressor], **options)
             try:
-                require_same(expected, recorded(name, clients, COMPRESSORS[compressor], **options))
+                assert_equal_runs(expected, recorded(name, clients, COMPRESSORS[compressor], **options))
             except AssertionError:
                 found.append(f"{name}, {compressor}, scales {label}")
             count += 1

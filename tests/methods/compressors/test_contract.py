@@ -82,7 +82,7 @@ def recorded(name: str, f: Any, compressor: Any, **options: Any) -> Any:
     return found
 
 
-def require_equal(one: Any, other: Any) -> None:
+def assert_equal_runs(one: Any, other: Any) -> None:
     if isinstance(one, str):
         assert one == other
         return
@@ -114,7 +114,7 @@ def test_wherever_the_clients_are_it_is_the_same_run(name: str, compressor: str,
     if SCALES[scales] is not None:
         del placements["blocks"]  # which are hosts too: they stand beside the others without scales
     for placed, engine in placements.values():
-        require_equal(whole, recorded(name, placed, packs, engine=engine, **options))
+        assert_equal_runs(whole, recorded(name, placed, packs, engine=engine, **options))
 
 
 @methods
@@ -123,7 +123,7 @@ def test_identity_is_no_compressor(name: str) -> None:
     plain = recorded(name, f, None, **options)
     for compressor in COMPRESSORS.values():
         if isinstance(compressor, Identity):
-            require_equal(plain, recorded(name, f, compressor, **options))
+            assert_equal_runs(plain, recorded(name, f, compressor, **options))
 
 
 @methods

@@ -294,7 +294,7 @@ CLASSES: list[tuple[str, str, Callable[[Any], Any], type]] = [  # the argument, 
 ]
 
 
-def check(call: Callable[[], Any], sentence: str) -> None:
+def assert_refused(call: Callable[[], Any], sentence: str) -> None:
     with pytest.raises(ValueError, match="^" + re.escape(sentence)) as info:
         call()
     text = str(info.value)
@@ -311,12 +311,12 @@ ROWS += [({"clients": given}, said) for given, said in CLIENTS.values()]
 
 @pytest.mark.parametrize(("changes", "sentence"), [*ROWS, *MODELS], ids=IDS)
 def test_data(changes: dict[str, Any], sentence: str) -> None:
-    check(lambda: model(**changes), sentence)
+    assert_refused(lambda: model(**changes), sentence)
 
 
 @pytest.mark.parametrize(("call", "sentence"), CALLS)
 def test_calls(call: Callable[[], Any], sentence: str) -> None:
-    check(call, sentence)
+    assert_refused(call, sentence)
 
 
 @pytest.mark.parametrize(("argument", "instance", "call", "kind"), CLASSES)
@@ -324,7 +324,7 @@ def test_classes_in_the_place_of_instances(
     argument: str, instance: str, call: Callable[[Any], Any], kind: type
 ) -> None:
     sentence = f"{argument} must be an instance, such as {instance}, not the class {kind.__name__}."
-    check(lambda: call(kind), sentence)
+    assert_refused(lambda: call(kind), sentence)
 
 
 def test_at_most_three_labels_are_shown() -> None:

@@ -61,10 +61,11 @@ def test_features_are_those_of_scikit_learn(missing, end, tmp_path):
 
 def test_listed_categories_need_not_occur_and_numbers_may_be_words(tmp_path):
     path = tmp_path / "t.csv"
-    pd.DataFrame({"sex": ["f", "m", "f"], "stage": [1, 2, 1], "y": [0, 1, 0]}).to_csv(path, index=False)
+    table = pd.DataFrame({"sex": ["f", "m", "f"], "age": [5, 6, 7], "stage": [1, 2, 1], "y": [0, 1, 0]})
+    table.to_csv(path, index=False)
     found = load(path, label="y", categories="stage=1,2,3; sex=m,f,x")
-    assert found.feature_names == ("sex=m", "sex=f", "sex=x", "stage=1", "stage=2", "stage=3")
-    assert found.X.tolist() == [[0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0], [0, 1, 0, 1, 0, 0]]
+    assert found.feature_names == ("sex=m", "sex=f", "sex=x", "age", "stage=1", "stage=2", "stage=3")
+    assert found.X.tolist() == [[0, 1, 0, 5, 1, 0, 0], [1, 0, 0, 6, 0, 1, 0], [0, 1, 0, 7, 1, 0, 0]]
 
 
 @pytest.mark.parametrize(

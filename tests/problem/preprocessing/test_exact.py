@@ -69,6 +69,11 @@ def test_means_are_rounded_once():
     assert _exact.mean(np.zeros((1, 1)), np.array([0])).tolist() == [0.0]
 
 
+def test_the_largest_numbers_are_added():
+    X = np.full((5000, 1), _exact.LARGEST)
+    assert _exact.expansion([X], 1).tolist() == [[5000 * _exact.LARGEST]]
+
+
 def test_numbers_that_could_overflow_are_refused():
     with pytest.raises(ValueError, match="numbers of at most 2\\^1000"):
         _exact.expansion([np.full((2, 1), 1.7e308)], 1)

@@ -16,6 +16,7 @@ from dualopt.problem.preprocessing import (
     plan_of_numbers,
 )
 from dualopt.problem.preprocessing._plans import _order_statistics, fills
+from tests.engine.thread_communicator import on_each
 
 WITNESSES = {"standard": StandardScaler, "minmax": MinMaxScaler, "robust": RobustScaler}
 
@@ -68,6 +69,22 @@ def test_numbers_do_not_depend_on_who_has_which_rows(how, dtype):
     for one, other in zip(whole, found, strict=True):
         assert one.dtype == other.dtype == dtype
         np.testing.assert_array_equal(one, other)
+
+
+def test_processes_find_what_one_finds():
+    X = columns(30)[:, :5]
+    alone = answered(plan_of_numbers("standard", X.dtype), asked_of_peers(Numbers(X), ALONE))
+
+    def together(peers):
+        return answered(plan_of_numbers("standard", X.dtype), asked_of_peers(Numbers(X[peers.rank :: 3]), peers))
+
+    for found in on_each(3, together):
+        np.testing.assert_array_equal(found, alone)
+
+
+def test_a_size_is_the_largest_absolute_value():
+    for row in ([2.0, -3.0], [3.0, -2.0], [0.0, -3.0], [3.0, 1.0]):
+        assert Numbers(np.array([row, [0.5, np.nan]])).answer(Question("size")).tolist() == [[3.0]]
 
 
 def test_an_unweighted_mean_of_the_means_of_sites_would_not_do():
@@ -128,4 +145,8 @@ def test_honest_answers_are_none_of_them():
         at = np.zeros(d)
         for kind in _questions.KINDS:
             extra = {"exponent": (at,), "squares": (at, at + 1e280), "below": (np.zeros((6, d)),)}.get(kind, ())
-            _questions.require_sound(question := Question(kind, extra), Numbers(X).answer(question), d)
+            question = Question(kind, extra)
+            found = Numbers(X).answer(question)
+            _questions.require_sound(question, found, d)
+            with pytest.raises(ValueError, match=f"answer to {kind} has another shape"):
+                _questions.require_sound(question, found[:, 1:], d)
