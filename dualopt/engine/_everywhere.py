@@ -14,7 +14,7 @@ __all__ = ["everywhere"]
 
 # What one process may be given alone: it watches the run, or keeps it.
 OF_ONE = ("callback", "checkpoint", "engine", "interruptible", "measure", "parameters", "reference", "reference_gap")
-OF_ONE += ("objective", "stop")
+OF_ONE += ("objective", "stop", "watch")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

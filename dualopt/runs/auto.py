@@ -28,7 +28,7 @@ from dualopt.methods import Algorithm
 from dualopt.methods.participation import as_participation, law_of
 from dualopt.objectives import Objective
 from dualopt.runs.recommendation import Recommendation, recommend
-from dualopt.runs.rules import MINIMISED
+from dualopt.runs.costs import MINIMISED
 from dualopt.runs.trace import Trace
 from dualopt.spec import Spec
 from dualopt.spec.discover import unknown_name
@@ -56,7 +56,7 @@ class Auto:
     Raises
     ------
     ValueError
-        If ``minimise`` is neither vectors nor gradients.
+        If ``minimise`` is not vectors, gradients or bits.
 
     Examples
     --------
@@ -72,8 +72,8 @@ class Auto:
     minimise: str = MINIMISED[0]
 
     def __post_init__(self) -> None:
-        if self.minimise not in MINIMISED:
-            raise unknown_name("minimise", self.minimise, MINIMISED)
+        if self.minimise not in MINIMISED[:-1]:  # seconds are those of a link, which is asked for with recommend
+            raise unknown_name("minimise", self.minimise, MINIMISED[:-1])
 
     @classmethod
     def of(cls, algorithm: Any) -> Auto | None:

@@ -242,6 +242,7 @@ RUNS: dict[str, Any] = {
     "threads": 2,
     "prepare": "one-shot",
     "compressor": "natural",
+    "downlink": "natural",
     "scales": [1.0, 2.0, 0.5, 4.0, 1.5, 3.0],
 }
 

@@ -166,7 +166,7 @@ def test_bits_and_numbers_are_those_of_a_client(small: Settings) -> None:
         "distributed-lbfgs": (72 * 64, 72),
         "distributed-lbfgs 6 bits": (64 + 64 + 71 * 6, 73),
         "anderson-fedsplit": (82 * 64, 82),
-        "anderson-fedsplit 6 bits": (11 * 64 + 64 + 71 * 6, 83),
+        "anderson-fedsplit 6 bits": (11 * 32 + 64 + 71 * 6, 83),
     }
     for name, (bits, numbers) in per_round.items():
         n = traces[name]["communications"]
