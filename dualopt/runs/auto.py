@@ -213,6 +213,8 @@ def check_auto(prepare: Any, scales: Any) -> None:
 def methods_of(found: Recommendation, objective: Objective, who: Any, compressor: Any) -> list[Chosen]:
     """Return the methods that are tried one after the other: the recommended one, and others that the problem admits.
 
+    None comes after ``distributed-lbfgs``.
+
     Examples
     --------
     >>> import numpy as np
@@ -224,7 +226,7 @@ def methods_of(found: Recommendation, objective: Objective, who: Any, compressor
     named = [(found.method, found.scales), (found.rule.runner_up, "none"), (LAST, "none")]
     chosen: list[Chosen] = []
     for name, scales in named:
-        if name is None or name in (other.name for other in chosen):
+        if name is None or name in (other.name for other in chosen) or LAST in (other.name for other in chosen):
             continue
         method = Spec(name).build("algorithm")
         try:

@@ -727,13 +727,13 @@ TABLE |= {
     "dualopt/lab/verification/floor.py": Judges(
         (
             Selected("dualopt/lab/verification/floor.py"),
-            Selected("tests/lab/verification/test_floor.py", "what_|chance|solved|bias"),
+            Selected("tests/lab/verification/test_floor.py", "what_|aitken|chance|solved|bias"),
         )
     ),
     "dualopt/lab/verification/own.py": Judges(
         (
             Selected("dualopt/lab/verification/own.py"),
-            Selected("tests/lab/verification/test_floor.py", "brings|energies|mistakes|class_of|known_of"),
+            Selected("tests/lab/verification/test_floor.py", "brings|resolution|energies|mistakes|class_of|known_of"),
         )
     ),
     "dualopt/lab/verification/instances.py": Judges(
@@ -944,4 +944,5 @@ def mathematics() -> list[str]:
     names = (*(f"runs/{name}.py" for name in of_runs), "federation/preparing.py", "lab/rates.py")
     paths += [ROOT / "dualopt" / name for name in names]
     found = sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")
-    return [file for file in found if file != "dualopt/lab/verification/pictures.py"]
+    others = {f"dualopt/lab/verification/{name}.py" for name in ("instances", "pictures")}  # data, and what is drawn
+    return [file for file in found if file not in others]

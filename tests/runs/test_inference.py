@@ -565,6 +565,9 @@ def test_a_page_and_its_json() -> None:
     text = str(found)
     for words in ("by the likelihood, (H + P)^-1 H (H + P)^-1", "32 numbers, once", "odds ratio", "(certified)"):
         assert words in text
+    assert f"by up to {max(abs(found.ridge_shift) / found.standard_errors):.2g} of its standard error" in text
+    assert found.estimate_bounds is not None
+    assert f"no parameter is farther than {max(found.estimate_bounds):.1e} from it" in text
     assert len(found.to_csv().splitlines()) == 5
     assert len(found.table(rows=2)) == 2
     assert repr(found) == "<Inference on 4 parameters from 176 rows of 6 clients, covariance by the likelihood>"
@@ -613,6 +616,8 @@ def test_models_of_another_shape_and_models_that_are_not_finite() -> None:
         found.by("auto")
     with pytest.raises(ValueError, match="matrix must have 4 columns"):
         found.contrasts(np.eye(3), ["a", "b", "c"])
+    with pytest.raises(ValueError, match="matrix must have 4 columns"):
+        found.contrasts(np.ones(4), ["a"])
     with pytest.raises(ValueError, match="against is for a model with an output for each class"):
         found.against()
     with pytest.raises(ValueError, match="reference must be the number of one of the 3 classes"):

@@ -68,8 +68,8 @@ def power(d: int, *, pairs: int = 1) -> tuple[ConvexChain, np.ndarray]:
     Examples
     --------
     >>> theta = power(1000)[1]
-    >>> round(10**2 * float(np.sum(theta[10:] ** 2)), 3)
-    0.452
+    >>> theta.size, round(10**2 * float(np.sum(theta[10:] ** 2)), 3)
+    (1000, 0.452)
     """
     theta = np.arange(1.0, d + 1.0) ** -1.5
     return kinked(theta, pairs=pairs)[0], theta

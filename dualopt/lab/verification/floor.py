@@ -76,7 +76,7 @@ def floor(errors: np.ndarray) -> Floor | None:
         return None
     logs = np.log(last)
     slope, width = _trend(logs)
-    equal, ratio = np.linspace(0, logs.size, 4), (n + 1.0) * 2.0 ** (np.arange(4) / 3.0 - 1.0) - (n // 2 + 1)
+    equal, ratio = _windows(n)
     if np.ptp(logs) <= REST or (n >= LONG and abs(slope) <= width and abs(slope) + width <= LEFT):
         ahead = 0.0
     elif width <= CHANCE and max(abs(_ahead(logs, equal)), abs(_ahead(logs, ratio))) <= LEFT:
@@ -89,10 +89,20 @@ def floor(errors: np.ndarray) -> Floor | None:
     return Floor(level, int(outside[-1]) + 1 if outside.size else 0)
 
 
+def _windows(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of three windows in the second half of n rounds: of equal length, and in a geometric sequence.
+
+    >>> [ends.tolist() for ends in _windows(63)]
+    [[0, 11, 21, 32], [0, 8, 19, 32]]
+    """
+    half = n // 2 + 1
+    equal, ratio = np.linspace(0, n + 1 - half, 4), (n + 1.0) * 2.0 ** (np.arange(4) / 3.0 - 1.0) - half
+    return np.round(equal).astype(int), np.round(ratio).astype(int)
+
+
 def _ahead(logs: np.ndarray, ends: np.ndarray) -> float:
     """Return how much is still to fall after three windows; infinity where nothing bounds it."""
-    cuts = np.round(ends).astype(int)
-    a, b, c = (float(logs[i:j].mean()) for i, j in pairwise(cuts))
+    a, b, c = (float(logs[i:j].mean()) for i, j in pairwise(ends))
     if not abs(c - b) < abs(b - a):
         return math.inf
     shrinks = (c - b) / (b - a)

@@ -90,7 +90,7 @@ def load_instance(name: str) -> Instance:
 
 
 def _built(kind: Any) -> Any:
-    """Return an objective of a class, with its example, around logistic regression whose clients have a label each."""
+    """Return an objective of a class, with its example, around logistic regression whose rows are sorted by label."""
     if "objective" not in {f.name for f in fields(kind)}:
         return made(kind)
     return made(kind, objective=next(i.objective for i in linear_instances() if i.name.endswith("by label")))

@@ -78,6 +78,16 @@ def test_what_stays_does(law: str, rounds: int) -> None:
         assert abs(errors[found.start] - 0.2) <= 0.1 * 0.2 < abs(errors[found.start - 1] - 0.2)
 
 
+def test_the_level_is_what_aitken_extrapolates() -> None:
+    """Of 60 rounds the last thirty, in three windows of ten."""
+    errors = 1e-3 * (1 + 0.85 ** np.arange(61))
+    a, b, c = np.log(errors[31:]).reshape(3, 10).mean(axis=1)
+    ahead = (b - c) * (shrinks := (c - b) / (b - a)) / (1 - shrinks)
+    found = floor(errors)
+    assert found is not None
+    assert found.level == pytest.approx(np.exp(c - ahead), rel=1e-12)
+
+
 def test_the_bias_of_fedavg_is_its_exact_fixed_point() -> None:
     """Of two quadratics of one variable: five steps of length s leave (1 - s a)^5 of the way to the client's own."""
     a, b, s = np.array([1.0, 4.0]), np.array([1.0, -2.0]), 0.1
@@ -165,6 +175,18 @@ def test_an_objective_brings_its_minimiser_and_how_well_it_is_known() -> None:
     sparse = as_instance(Composite(objective=smooth, regulariser=L1(weight=0.1)))
     assert sparse.resolution < 1e-5
     assert (sparse.theta == 0).any()
+
+
+class Off(Quadratic):
+    """A quadratic whose minimiser is said to be elsewhere."""
+
+    def minimiser(self):
+        return super().minimiser() + 1e-3
+
+
+def test_the_resolution_is_the_distance_that_the_gradient_allows() -> None:
+    f = Off(A=np.full((2, 1, 1), 3.0), b=np.array([[1.0], [3.0]]))
+    assert as_instance(f).resolution == pytest.approx(1e-6, rel=1e-9)
 
 
 def test_errors_of_what_is_not_strongly_convex_are_those_of_energies() -> None:
@@ -265,6 +287,7 @@ def test_a_class_of_objectives_is_built_with_its_example(tmp_path, monkeypatch) 
     found = load_instance("anchored.py:Anchored")
     inner = found.objective.objective
     assert (found.name, found.objective.weight, found.objective.anchor) == ("Anchored", 0.5, 0.2)
+    assert sum(len({*y.tolist()}) > 1 for _, y, _ in inner.client_rows()) <= 1  # one holds the last and the first
     expected = minimize(
         lambda x: inner.value(x).mean() + 0.25 * np.sum((x - 0.2) ** 2), np.zeros(inner.shape), tol=1e-12
     )

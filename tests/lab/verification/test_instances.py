@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dualopt.lab.rates import estimate_order
+from dualopt.lab.verification.chains import kinked
 from dualopt.lab.verification.instances import Instance, linear_instances, sublinear_instances
 from dualopt.lab.verification.verdict import ROUNDING
 from dualopt.methods import GradientDescent
@@ -33,6 +34,19 @@ def test_the_kinked_chain_is_least_at_its_minimiser():
         for step in scale * rng.standard_normal((20, theta.size)) * theta:
             # strong convexity 1, wherever the subgradient that vanishes is
             assert f.value(theta + step).mean() >= least + 0.5 * np.sum(step**2) - 1e-12 * least
+
+
+def test_a_short_kinked_chain_is_least_at_its_minimiser():
+    theta = np.array([1.0, 0.7, 0.4])
+    f, _ = kinked(theta)
+    for step in 1e-3 * np.concatenate([np.eye(3), -np.eye(3)]):
+        assert f.value(theta + step).mean() >= f.value(theta).mean() + 0.5e-6 * (1 - 1e-6)
+
+
+def test_constants_are_those_of_all_clients():
+    for instance in LINEAR + SUBLINEAR:
+        f, values = instance.objective, instance.values()
+        assert (values["mu"], values["L"]) == (min(f.mu), max(f.L))
 
 
 def test_linear_instances_have_finite_kappa_and_chains_differ_in_it_alone():
