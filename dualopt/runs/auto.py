@@ -27,8 +27,8 @@ from dualopt.engine.rounds import resolve, scaled
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import as_participation, law_of
 from dualopt.objectives import Objective
-from dualopt.runs.recommendation import Recommendation, recommend
 from dualopt.runs.costs import MINIMISED
+from dualopt.runs.recommendation import Recommendation, recommend
 from dualopt.runs.trace import Trace
 from dualopt.spec import Spec
 from dualopt.spec.discover import unknown_name
@@ -65,7 +65,7 @@ class Auto:
     >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([2.0, 3.0])]), b=np.array([[3.0, 0.0], [0.0, 7.0]]))
     >>> trace = run("auto", f, rounds=60, atol=1e-9)
     >>> trace.status, trace.theta.round(3).tolist(), [part["algorithm"] for part in trace.parameters["path"]]
-    ('converged', [1.0, 1.0], ['giant'])
+    ('converged', [1.0, 1.0], ['distributed-lbfgs'])
     """
 
     name: ClassVar[str] = AUTO
@@ -221,7 +221,7 @@ def methods_of(found: Recommendation, objective: Objective, who: Any, compressor
     >>> from dualopt import Quadratic
     >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([2.0, 3.0])]), b=np.array([[3.0, 0.0], [0.0, 7.0]]))
     >>> [chosen.name for chosen in methods_of(recommend(f), f, None, None)]
-    ['giant', 'distributed-lbfgs']
+    ['distributed-lbfgs']
     """
     named = [(found.method, found.scales), (found.rule.runner_up, "none"), (LAST, "none")]
     chosen: list[Chosen] = []
@@ -307,9 +307,9 @@ def _asked(found: Recommendation, objective: Objective) -> dict[str, float]:
     if found.measured is None:
         return spent
     zero, N = objective.zeros(), objective.n_clients
-    up, down = (float(vectors * N * math.prod(objective.shape)) for vectors in (found.measured.vectors, 2))
+    up, down = (float(vectors * N * math.prod(objective.shape)) for vectors in (found.measured.vectors, 3))
     bits = {"bits_up": up * width(zero), "bits_down": down * width(zero)}
-    counted = {"communications": 3.0, "floats_up": up, "floats_down": down, "gradients": found.measured.gradients}
+    counted = {"communications": 4.0, "floats_up": up, "floats_down": down, "gradients": found.measured.gradients}
     return spent | bits | counted
 
 

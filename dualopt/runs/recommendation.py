@@ -54,7 +54,8 @@ class Similarity:
     factor : float
         The gradient of ``E`` at the average of the clients' minimisers, relative to that at the start.
     dane_step : float
-        The gradient of ``E`` after a step of DANE from there, relative to that before; 0 if nothing was left.
+        The gradient of ``E`` after a step of DANE from there, relative to that before; 0 if nothing was left, infinite
+        if ``E`` is larger at the average than at the start.
     vectors : int
         What a client sent.
     gradients : float
@@ -157,10 +158,11 @@ class Recommendation:
         """Why, in two or three sentences."""
         facts, words = self.facts, [self.rule.because]
         if self.measured is not None:
-            likeness = "alike" if facts.alike else "not alike"
+            likeness, step = "alike" if facts.alike else "not alike", self.measured.dane_step
+            after = f"a step of DANE from there by {step:.2g}" if math.isfinite(step) else "raises E"
             words.append(
                 f"Averaging the clients' own minimisers changes the gradient by the factor {self.measured.factor:.2g}, "
-                f"and a step of DANE from there by {self.measured.dane_step:.2g}: they are {likeness}."
+                f"and {after}: they are {likeness}."
             )
         if facts.mu > 0 and math.isfinite(facts.kappa):
             words.append(f"The condition number is {facts.kappa:.3g}.")

@@ -84,29 +84,29 @@ def test_a_method_that_fits_runs_as_if_it_had_been_named() -> None:
 
 
 def test_the_recommendation_is_counted() -> None:
-    """Three vectors of every client, two models to it, and its gradients, before the first round."""
+    """Five vectors of every client, three to it, and its gradients, before the first round."""
     f = quadratic()
     start = {name: column[0] for name, column in run("auto", f, rounds=1).columns.items()}
     numbers = f.n_clients * math.prod(f.shape)
-    assert (start["communications"], start["floats_up"], start["floats_down"]) == (3, 3 * numbers, 2 * numbers)
-    assert (start["bits_up"], start["bits_down"]) == (64 * 3 * numbers, 64 * 2 * numbers)
+    assert (start["communications"], start["floats_up"], start["floats_down"]) == (4, 5 * numbers, 3 * numbers)
+    assert (start["bits_up"], start["bits_down"]) == (64 * 5 * numbers, 64 * 3 * numbers)
     assert start["gradients"] == auto.recommend(f).measured.gradients  # pyright: ignore[reportOptionalMemberAccess]
 
 
 @pytest.mark.usefixtures("impatient")
 def test_the_next_method_begins_with_the_model() -> None:
-    f, seen = magnitudes(seed=2), []
+    f, seen = logistic(), []
     trace = run("auto", f, rounds=12, tol=1e-12, callback=lambda s, row: seen.append((row["round"], s.server.theta)))
-    first, second = trace.parameters["path"]
-    assert (first["algorithm"], first["from_round"], second["from_round"]) == ("giant", 0, 4)
-    assert "left_because" not in second
+    first, second, third = trace.parameters["path"]
+    assert (first["algorithm"], first["from_round"], second["from_round"]) == ("anderson-dane", 0, 4)
+    assert "left_because" not in third
     assert [n for n, _ in seen] == trace["round"][1:].tolist() == list(range(1, 13))
     assert np.array_equal(seen[4][1], seen[3][1])  # it asks for the gradient at the model that it starts from
     sent = [trace[name] for name in auto.SPENT if name != "seconds"]
     assert all((np.diff(column) > 0).all() for column in sent)
     words = path_in_words(trace)["methods"]
-    assert words.startswith("giant from round 1 (left: the certified gap fell by a factor of ")
-    assert words.endswith("in 4 rounds), then distributed-lbfgs from round 5")
+    assert words.startswith("anderson-dane from round 1 (left: the certified gap fell by a factor of ")
+    assert words.endswith("in 4 rounds), then distributed-lbfgs from round 9")
     method, clients = last_method(trace, f, None, None)
     assert isinstance(method, DistributedLBFGS)
     assert clients is f

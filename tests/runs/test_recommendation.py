@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from dataclasses import replace
@@ -22,6 +23,7 @@ from dualopt.runs.recommendation import gradient_seconds, recommend, similarity
 from dualopt.runs.rules import RULES, Facts, choose
 from dualopt.spec.discover import discover
 from tests.app import test_cli
+from tests.problems import magnitudes
 
 PLAIN = Facts(n_clients=8, size=650, mu=1e-3, L=6.0, least_L=5.0, similarity=0.5, dane_step=0.5)
 FEW = {"needs": frozenset({"partial"})}
@@ -253,3 +255,12 @@ def test_mistakes_give_one_sentence(program, arguments, sentence):
     assert (code, out) == (2, "")
     assert re.fullmatch(r"dualopt: [^\n]+[.?]\n", err)
     assert sentence in err
+
+
+def test_an_average_that_raises_the_energy_is_said() -> None:
+    """Units of columns up to 3e4: no step of DANE is taken from there, and none is spoken of."""
+    found = recommend(magnitudes(seed=1))
+    assert found.measured is not None
+    assert found.measured.dane_step == math.inf
+    assert found.measured.factor < 1
+    assert "by the factor 0.79, and raises E: they are not alike." in found.reasons

@@ -107,5 +107,6 @@ def _similarity(found: Recommendation, facts: Facts) -> str:
         return "not measured: no rule asks for it here"
     words = "alike" if facts.alike else "not alike"
     spent = f"{found.measured.vectors} vectors and {found.measured.gradients:.0f} local gradients of each client"
-    both = f"{found.measured.factor:.3g}, step of DANE {found.measured.dane_step:.3g}"
+    step = found.measured.dane_step
+    both = f"{found.measured.factor:.3g}, " + (f"step of DANE {step:.3g}" if math.isfinite(step) else "E rises")
     return f"{both} ({words}; measured with {spent})"
