@@ -522,7 +522,7 @@ def rounds_of(
         if found.upload is not None:
             up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
             up = up._replace(bits=WORD * up.numbers) if hosts.is_secure else up
-            size = of_delivered(message, way_down, round)
+            size = of_message(message) if way_down is None else of_delivered(message, way_down, round)
             holding[:] = "inactive" in algorithm.receivers
             holding[active] = "active" in algorithm.receivers
             down = down.plus(size.times(int(np.count_nonzero(holding))))

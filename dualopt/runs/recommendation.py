@@ -206,7 +206,7 @@ def recommend(
     >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([2.0, 3.0])]), b=np.array([[3.0, 0.0], [0.0, 7.0]]))
     >>> found = recommend(f)
     >>> found.method, run(found.algorithm, f, scales=found.scales, rounds=36).theta.round(6).tolist()
-    ('giant', [1.0, 1.0])
+    ('distributed-lbfgs', [1.0, 1.0])
     >>> recommend(f, UniformSubset(size=1)).method
     'fedsplit'
     """

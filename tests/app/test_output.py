@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.progress import ProgressColumn
 
-from dualopt.app.cli import output, progress
+from dualopt.app.cli import output, progress, tables
 from dualopt.app.cli.progress import Measured, RunProgress, make_progress, rounds_left
 from dualopt.app.cli.tables import is_number, wrapped
 
@@ -138,7 +138,7 @@ def test_sentences_are_broken_on_a_screen_alone(capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "width"), [("77", 77), ("", output.WIDTH), ("0", output.WIDTH), ("x", output.WIDTH)]
+    ("columns", "width"), [("77", 77), ("", tables.WIDTH), ("0", tables.WIDTH), ("x", tables.WIDTH)]
 )
 def test_a_file_is_as_wide_as_columns_says(columns: str, width: int, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)

@@ -26,11 +26,6 @@ def test_nothing_is_asked_for_that_is_not_said() -> None:
         ),
         ("dualfl:0.5", {"participation": "subset=2"}, "algorithm dualfl does not support participation subset=2; "),
         ("fedavg", {"regulariser": True}, "algorithm fedavg does not support a regulariser; feddr, feddualavg do.$"),
-        (
-            "distributed-newton-cg",
-            {"compressor": "natural"},
-            "algorithm .* does not support compressor natural: .*",
-        ),
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_sentence(name: str, asked: dict, sentence: str) -> None:

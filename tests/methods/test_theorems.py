@@ -192,6 +192,7 @@ def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) 
 
 
 POTENTIALS = [(name, k) for name in PROVED for k, t in enumerate(ALGORITHMS[name].theorems) if t.potential]
+POTENTIALS.remove(("gradient-descent", 0))  # of what compressed uploads leave out: infinite where nothing is compressed
 
 
 @pytest.mark.parametrize(("name", "place"), POTENTIALS)

@@ -61,7 +61,10 @@ def test_the_table_of_a_method() -> None:
     title, _, own, *rows = lines(BY_TITLE["GradientDescent, all"])
     assert title == "| GradientDescent, all | rate | proved | happens |"
     assert own == f"| the method | proved | {0.85**2:.4f} | {0.85**2:.4f} |"
-    slower, uphill, twice = rows
+    slower, uphill, twice, longer = rows
     assert slower == f"| gradient descent: a client too many | **slower** | {0.88**2:.4f} | {0.88**2:.4f} |"
     assert uphill == f"| gradient descent: uphill | **diverges** |  | {2.5**2:.4f} |"
     assert twice == f"| gradient descent: twice the step | **diverges** |  | {2.0**2:.4f} |"
+    numbers = " | ".join(2 * [f"{(1.0 - 1.1 * 0.15) ** 2:.4f}"])  # faster, and of another theorem
+    name = "Compressed gradient descent: the step of the server a tenth longer"
+    assert longer == f"| {name} | kept; `gradient_descent_with_memory` | {numbers} |"

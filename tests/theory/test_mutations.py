@@ -396,13 +396,18 @@ def test_wild_points_are_refused() -> None:
             assert known.count(0) >= case.rounds // 5
 
 
-def test_too_long_steps_expand_at_first() -> None:
-    """Outside of what is assumed a plain step makes the residual many times larger, as the eigenvalue says."""
+def test_too_long_steps_are_refused() -> None:
+    """Outside of what is assumed a plain step would make the residual many times larger: its value refuses it."""
     too_long = dane.dane_case(dane.opposite(100.0), eta=1.0)
-    snapshots = list(too_long.snapshots())
-    sizes = [np.linalg.norm(s.server.residuals[-1]) for s in snapshots[2:5:2]]
-    assert sizes[1] == pytest.approx(dane.factor_of(too_long) * sizes[0], rel=1e-9)
     assert dane.factor_of(too_long) == pytest.approx(101.0**2 / 400.0 - 1.0, rel=1e-9)
+    asked, plain, refused = list(too_long.snapshots())[2:5]
+    f, step = too_long.objective, asked.server.point - asked.server.theta
+    np.testing.assert_allclose(step, asked.server.residuals[-1], rtol=1e-12)
+    assert f.mean(f.value(asked.server.point)) > f.mean(f.value(asked.server.theta))
+    assert np.array_equal(plain.server.point, asked.server.point)  # of one point the mixture is the plain step, too
+    assert (asked.server.eta, plain.server.eta, refused.server.eta) == (1.0, 1.0, 0.25)
+    assert np.array_equal(refused.server.theta, asked.server.theta)
+    np.testing.assert_allclose(refused.server.point, asked.server.theta + 0.25 * step, rtol=1e-12)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,7 +171,7 @@ def anderson_quadratics(case: Case) -> Iterator[Inequality]:
 class Wild(AndersonFedSplit):
     """Random weights of the mixture, the same for the same number of points: what the safeguard is for."""
 
-    def _mixed(self, gram: Array, known: int) -> tuple[float, ...]:
+    def _mixed(self, gram: Array, known: int, rounding: float) -> tuple[float, ...]:
         drawn = 100.0 * np.random.default_rng(known).standard_normal(known)
         drawn[-1] += 1.0 - np.sum(drawn)
         return (0.0,) * (self.memory + 1 - known) + tuple(map(float, drawn))

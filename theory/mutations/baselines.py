@@ -59,6 +59,7 @@ MUTATIONS: dict[str, Variant] = {
         caught=NEWTON,
     ),
     "Newton-CG: old Hessians": edit(
-        DistributedNewtonCG, "local", "return Client(message.vector), Upload", "return c, Upload", caught=NEWTON
+        *(DistributedNewtonCG, "local", "return Client(message.vector), oracle.sent", "return c, oracle.sent"),
+        caught=NEWTON,
     ),
 }

@@ -208,7 +208,7 @@ MUTATIONS: dict[str, Variant] = {
 # Mixtures of points.
 
 
-def equal_weights(method: Any, right: Any, gram: Any, known: int) -> tuple[float, ...]:
+def equal_weights(method: Any, right: Any, gram: Any, known: int, rounding: float) -> tuple[float, ...]:
     """Return the mean of all points."""
     return (0.0,) * (method.memory + 1 - known) + (1.0 / known,) * known
 
@@ -232,7 +232,7 @@ def first_solution(method: Any, right: Any, c: Any, message: Any, *arguments: An
 
 QUADRATIC, SAFE = "anderson_quadratics", "anderson_safeguard"
 MIXED = (AndersonFedSplit, "_mixed")
-PRODUCTS = (AndersonFedSplit, "local", "Upload(r, products)")
+PRODUCTS = (AndersonFedSplit, "local", "Upload(r, oracle.in_single(products))")
 JUDGED = (Wild, "server", "self._judged(server.history, mean.products)")
 AGE = "age=min(server.history.age, 1) if self.memory > 1 else 0"
 ANDERSON: dict[str, Variant] = {

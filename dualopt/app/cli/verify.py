@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from typer import Exit, Option
@@ -15,12 +15,10 @@ from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.usage import WidthOption
 from dualopt.arrays._checks import require_at_least
 from dualopt.engine.rounds import resolve
-from dualopt.lab.attack import Attack
 from dualopt.lab.claims import Inequality, check
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
 from dualopt.lab.verification.own import load_instance
-from dualopt.lab.verification.search import ALLOWED, program, search
 from dualopt.lab.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
 from dualopt.lab.verification.verdict import verify as examine
 from dualopt.methods import Algorithm
@@ -67,6 +65,9 @@ class ClaimOptions:
     attack: int = 0
     out: Path = Path("out")
 
+
+if TYPE_CHECKING:
+    from dualopt.lab.attack import Attack
 
 COUNTEREXAMPLE = "counterexample.py"
 SEEDS = {True: 1, False: 20}  # with everybody, and with chance
@@ -132,12 +133,16 @@ def verify(
 
         report = examine(build, claimed, reference=test.reference, own=own.values(), progress=status.update, **settings)
         if test.attack:
+            from dualopt.lab.verification.search import search  # SciPy takes long to import
+
             status.update(f"search among {test.attack} problems")
             searched, worst = search(build, claimed, evaluations=test.attack, **settings)
             report = replace(report, findings=(*report.findings, *([] if worst is None else [worst])))
     files = ["verify.png", "verify.pdf", "verify.json"]
     if searched is not None and worst is not None and worst.verdict == CONTRADICTED:
         files.append(COUNTEREXAMPLE)
+        from dualopt.lab.verification.search import program
+
         about = f"{algorithm} is contradicted in its rate {rate}"
         (test.out / COUNTEREXAMPLE).write_text(program(searched, claimed, about))
     title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
@@ -230,6 +235,8 @@ def _search_in_words(searched: Attack) -> str:
         return f"The worst of {among} is the last row."
     if not searched.ratio:
         return f"None of {among} could tell."
+    from dualopt.lab.verification.search import ALLOWED
+
     share = searched.ratio * ALLOWED
     return f"None of {among} contradicts the rate: the claimed decrease is at most {share:.2g} of the measured one."
 
