@@ -41,7 +41,7 @@ def problems(seeds: list[int]) -> Iterator[tuple[str, LinearModel]]:
     for seed in seeds:
         for power in (0.0, 1.0, 2.5, 4.5):
             yield f"drawn {seed}, 10^{power:g}", drawn(seed, power)
-    X, y = load_wine(return_X_y=True)
+    X, y = (np.asarray(part) for part in load_wine(return_X_y=True))
     yield "wine", problem((X - X.mean(axis=0)) / X.std(axis=0), np.where(y == 0, 1.0, -1.0), 0.3, 1)
 
 
