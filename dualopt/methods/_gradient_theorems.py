@@ -134,7 +134,6 @@ OF_GRADIENT_DESCENT = (
         compressed=True,
         factor=lambda m, k: 1.0 - m.step * _mean_bounds(k)[0],
         potential=_not_arrived,
-        power=1,
     ),
     Theorem(
         source="",
