@@ -29,7 +29,7 @@ from dualopt.methods.participation import as_participation, law_of
 from dualopt.objectives import Objective
 from dualopt.runs.costs import MINIMISED
 from dualopt.runs.recommendation import Recommendation, recommend
-from dualopt.runs.trace import Trace
+from dualopt.runs.trace import SPENT, Trace
 from dualopt.spec import Spec
 from dualopt.spec.discover import unknown_name
 
@@ -40,7 +40,6 @@ LAST = "distributed-lbfgs"  # the method that is tried last: it needs neither pa
 WINDOW = 10  # rounds of all clients in which something must have become better
 FALL = 4.0  # what the certified gap must fall by in them, where rates are linear
 ANY = 1.0 + 1e-9  # and where they are not
-SPENT = ("communications", "floats_up", "floats_down", "bits_up", "bits_down", "gradients", "seconds")
 ENDS = ("diverged", "stalled")  # statuses after which the next method may do better
 
 

@@ -44,7 +44,7 @@ from dualopt.objectives.scales import scales_of
 from dualopt.objectives.wrapper import class_labels
 from dualopt.runs.certificates import Certificate, Sums, certificate_from
 from dualopt.runs.divergence import above, diverges
-from dualopt.runs.trace import Trace
+from dualopt.runs.trace import MEASURING, SENT, SPENT, Trace
 from dualopt.spec import described
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ __all__ = ["communicated", "is_auto", "run", "versions"]
 STALL_ROUNDS = 10
 EXPLOSION = 1e8  # above the start: a model of that size is measured, and a run that diverges need not go on
 RISING = 10.0  # times as many rounds of everybody as of one that stalls: one that diverges is told from one that rises
-SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
-MEASURING = ("bits_measuring_up", "bits_measuring_down")
-COLUMNS = ("round", "communications", *SENT, *MEASURING, "gradients", "seconds", "energy", "certificate")
-COLUMNS += ("certified_error", "gradient_norm", "error")
+COLUMNS = ("round", *SPENT, "energy", "certificate", "certified_error", "gradient_norm", "error")
 
 
 @everywhere

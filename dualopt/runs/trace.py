@@ -17,9 +17,13 @@ import numpy as np
 
 from dualopt.arrays._files import write_atomically
 
-__all__ = ["STATUSES", "Trace", "shortest", "write_atomically"]
+__all__ = ["MEASURING", "SENT", "SPENT", "STATUSES", "Trace", "shortest", "write_atomically"]
 
 DAMAGED = (ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
+SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
+MEASURING = ("bits_measuring_up", "bits_measuring_down")
+SPENT = ("communications", *SENT, *MEASURING, "gradients", "seconds")
+"""Columns that add up over the rounds."""
 STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped", "contradicted")
 
 

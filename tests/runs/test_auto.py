@@ -103,6 +103,7 @@ def test_the_next_method_begins_with_the_model() -> None:
     assert [n for n, _ in seen] == trace["round"][1:].tolist() == list(range(1, 13))
     assert np.array_equal(seen[4][1], seen[3][1])  # it asks for the gradient at the model that it starts from
     sent = [trace[name] for name in auto.SPENT if name != "seconds"]
+    assert len(sent) == 8  # the bits that measure among them
     assert all((np.diff(column) > 0).all() for column in sent)
     words = path_in_words(trace)["methods"]
     assert words.startswith("anderson-dane from round 1 (left: the certified gap fell by a factor of ")
