@@ -205,12 +205,13 @@ def problem_rows(measured: Sequence[Problem], aim: Aim) -> list[dict[str, str]]:
     for problem in measured:
         if problem.group == "judged":
             facts = problem.wanted(aim)
+            method = choose(facts).method
             row = {"problem": problem.name, "kappa": f"{facts.kappa:,.0f}", "similarity": f"{facts.similarity:.2g}"}
-            row |= {"step of DANE": f"{facts.dane_step:.2g}", "recommended": f"`{choose(facts).method}`"}
+            row |= {"step of DANE": f"{facts.dane_step:.2g}", "recommended": f"`{method}`"}
             for target in problem.targets:
                 costs = problem.costs(facts.prices, target)
                 row[f"best to {named(target)}"] = f"`{min(costs, key=costs.__getitem__)}`" if costs else "none"
-                chosen = costs.get(choose(facts).method, math.inf) / min(costs.values()) if costs else math.nan
+                chosen = costs.get(method, math.inf) / min(costs.values()) if costs else math.nan
                 row[f"factor to {named(target)}"] = _factor(chosen)
             rows.append(row)
     return rows

@@ -510,7 +510,7 @@ def rounds_of(
     hosts.begin(algorithm, theta0, state, done, solutions, compressor)
     way_down = None if downlink is None else _way_down(downlink, hosts.shape, state, message)
     holding, size = holding.copy(), of_message(message)
-    if state is not None:
+    if way_down is not None and state is not None:
         last = Round(n=done - 1, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=seed)
         size = of_delivered(message, way_down, last)
     for round in islice((participation or Full()).rounds(n_clients, seed), done, None):

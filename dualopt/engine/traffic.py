@@ -57,7 +57,7 @@ def of_message(message: Any) -> Traffic:
 
 
 def of_delivered(message: Any, downlink: Any, round: Round) -> Traffic:
-    """Return what one client is sent of a message whose vectors have gone through a ``Downlink``, if not None.
+    """Return what one client is sent of a message whose vectors have gone through a ``Downlink``.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def of_delivered(message: Any, downlink: Any, round: Round) -> Traffic:
     """
     size = of_message(message)
     for leaf in leaves(message):
-        if downlink is not None and downlink.is_vector(leaf):
+        if downlink.is_vector(leaf):
             d, wide = math.prod(leaf.shape), width(leaf)
             size = size.plus(Traffic(downlink.numbers(round) - d, downlink.bits(wide, round) - wide * d))
     return size

@@ -29,10 +29,10 @@ class DANE(Algorithm):
 
     stop: Stop = GradientReduction(factor=0.01)
 
-    def _gradient(self, c: Any, point: Array, oracle: Oracle) -> tuple[Any, Array]:
-        """Compute the own gradient at a new point, where the next solution is looked for."""
-        gradient = oracle.sent(oracle.evaluate(point).grad_f, since=c.gradient)
-        return c._replace(point=point, gradient=gradient), gradient
+    def _evaluated(self, c: Any, point: Array, oracle: Oracle) -> tuple[Any, Array]:
+        """Compute the own gradient at a new point, where the next solution is looked for, and return the value, too."""
+        found = oracle.evaluate(point)
+        return c._replace(point=point, gradient=oracle.sent(found.grad_f, since=c.gradient)), found.f
 
     def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser, with its gradients."""

@@ -125,7 +125,8 @@ class AccSDANE(DANE):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Compute the own gradient, or solve with the mean gradient in place of the own."""
         if message.asks == POINT:
-            return self._gradient(c, message.vector, oracle)
+            c, _ = self._evaluated(c, message.vector, oracle)
+            return c, c.gradient
         linear = message.vector - c.gradient
         theta = oracle.solve(start=c.point, linear=linear, weight=self.weight, center=c.point).theta
         return c, oracle.sent(theta, since=c.point)

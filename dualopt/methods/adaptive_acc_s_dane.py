@@ -168,7 +168,8 @@ class AdaptiveAccSDANE(DANE):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array | Judgement]:
         """Compute the own gradient, solve with the mean gradient in place of the own, or judge the mean solution."""
         if message.asks == POINT:
-            return self._gradient(c, message.vector, oracle)
+            c, _ = self._evaluated(c, message.vector, oracle)
+            return c, c.gradient
         if message.asks == JUDGE:
             return c, self._judgement(c.solution, message.vector, oracle)
         linear = message.vector - c.gradient

@@ -134,9 +134,8 @@ class AndersonDANE(DANE, Mixing):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload | Array]:
         """Compute the own value and gradient at a new point, or solve with the mean gradient in place of the own."""
         if message.asks == POINT:
-            found = oracle.evaluate(message.vector)
-            gradient = oracle.sent(found.grad_f, since=c.gradient)
-            return c._replace(point=message.vector, gradient=gradient), Upload(found.f, gradient)
+            c, value = self._evaluated(c, message.vector, oracle)
+            return c, Upload(value, c.gradient)
         value = oracle.value(c.point) if message.asks == START else None
         linear = message.vector - c.gradient
         theta = oracle.solve(start=c.point, linear=linear, weight=self.weight, center=c.point).theta

@@ -222,19 +222,18 @@ def methods_of(found: Recommendation, objective: Objective, who: Any, compressor
     >>> [chosen.name for chosen in methods_of(recommend(f), f, None, None)]
     ['distributed-lbfgs']
     """
-    named = [(found.method, found.scales), (found.rule.runner_up, "none"), (LAST, "none")]
+    runner_up = found.rule.runner_up
+    named = {found.method: found.scales, **({runner_up: "none"} if runner_up else {}), LAST: "none"}
     chosen: list[Chosen] = []
-    for name, scales in named:
-        if name is None or name in (other.name for other in chosen) or LAST in (other.name for other in chosen):
-            continue
-        method = Spec(name).build("algorithm")
+    for name, scales in named.items():
         try:
-            clients = scaled(method, objective, scales, who)
-            complete = resolve(method, clients, who, compressor)
-            complete.check(clients)
+            method, clients = _completed(name, scales, objective, who, compressor)
+            method.check(clients)
         except ValueError:
             continue
-        chosen.append(Chosen(complete, name, scales))
+        chosen.append(Chosen(method, name, scales))
+        if name == LAST:
+            break
     require(bool(chosen), f"algorithm auto finds no method: {found.method} does not fit the problem or the compressor")
     return chosen
 
@@ -285,8 +284,15 @@ class _Path:
 def last_method(trace: Trace, objective: Objective, participation: Any, compressor: Any) -> tuple[Algorithm, Objective]:
     """Return the method with which a run of ``"auto"`` ended, and the clients as it saw them."""
     last, who = trace.parameters["path"][-1], as_participation(participation)
-    method = Spec(last["algorithm"]).build("algorithm")
-    clients = scaled(method, objective, last.get("scales"), who)
+    return _completed(last["algorithm"], last.get("scales"), objective, who, compressor)
+
+
+def _completed(
+    name: str, scales: str | None, objective: Objective, who: Any, compressor: Any
+) -> tuple[Algorithm, Objective]:
+    """Return a method with no parameter open, and the clients as it sees them."""
+    method = Spec(name).build("algorithm")
+    clients = scaled(method, objective, scales, who)
     return resolve(method, clients, who, compressor), clients
 
 
@@ -306,9 +312,11 @@ def _asked(found: Recommendation, objective: Objective) -> dict[str, float]:
     if found.measured is None:
         return spent
     zero, N = objective.zeros(), objective.n_clients
-    up, down = (float(vectors * N * math.prod(objective.shape)) for vectors in (found.measured.vectors, 3))
+    vectors = found.measured.vectors, found.measured.vectors_down
+    up, down = (float(n * N * math.prod(objective.shape)) for n in vectors)
     bits = {"bits_up": up * width(zero), "bits_down": down * width(zero)}
-    counted = {"communications": 4.0, "floats_up": up, "floats_down": down, "gradients": found.measured.gradients}
+    rounds = float(found.measured.communications)
+    counted = {"communications": rounds, "floats_up": up, "floats_down": down, "gradients": found.measured.gradients}
     return spent | bits | counted
 
 

@@ -24,6 +24,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
+from typing import ClassVar
 
 from dualopt.arrays.xp import Array, array_namespace, width
 from dualopt.engine.rounds import iterate, resolve, scaled
@@ -67,6 +68,9 @@ class Similarity:
     vectors: int
     gradients: float
 
+    vectors_down: ClassVar[int] = 3  # the average, the gradient there, and where the step of DANE ends
+    communications: ClassVar[int] = 4
+
 
 def similarity(objective: Objective) -> Similarity:
     r"""Measure how alike smooth, strongly convex clients are.
@@ -94,10 +98,11 @@ def similarity(objective: Objective) -> Similarity:
     """
     f = without_regulariser(objective)
     rounds = list(islice(iterate(AndersonDANE(), f), 3))  # the average of the minimisers, the gradients, a step of DANE
-    average, step = rounds[0].message.vector, rounds[2].message.vector
-    begin, middle, end = (_norm(f.mean(f.gradient(theta))) for theta in (f.initial(), average, step))
-    if rounds[1].message.asks != SOLUTION:  # the average is worse than the start, and no step was taken from it
-        end = math.inf
+    begin = _norm(f.mean(f.gradient(f.initial())))
+    if rounds[1].message.asks == SOLUTION:  # its message is the gradient at the average
+        middle, end = _norm(rounds[1].message.vector), _norm(f.mean(f.gradient(rounds[2].message.vector)))
+    else:  # the average is worse than the start, and no step was taken from it
+        middle, end = _norm(f.mean(f.gradient(rounds[0].message.vector))), math.inf
     spent = sum(float(sum(s.solution.gradients)) for s in rounds if s.solution is not None) / f.n_clients
     return Similarity(
         factor=middle / begin if begin > 0 else 0.0,

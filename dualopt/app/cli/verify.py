@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from rich.console import Console
 from typer import Exit, Option
@@ -66,9 +66,6 @@ class ClaimOptions:
     out: Path = Path("out")
 
 
-if TYPE_CHECKING:
-    from dualopt.lab.attack import Attack
-
 COUNTEREXAMPLE = "counterexample.py"
 SEEDS = {True: 1, False: 20}  # with everybody, and with chance
 
@@ -125,7 +122,7 @@ def verify(
         "rounds": test.rounds,
         "confidence": test.confidence,
     }
-    searched = worst = None
+    files, attacked, told = ["verify.png", "verify.pdf", "verify.json"], {}, []
     with console.status("") as status:
 
         def build(objective: Objective, who: Participation) -> Algorithm:
@@ -133,18 +130,18 @@ def verify(
 
         report = examine(build, claimed, reference=test.reference, own=own.values(), progress=status.update, **settings)
         if test.attack:
-            from dualopt.lab.verification.search import search  # SciPy takes long to import
+            from dualopt.lab.verification.search import in_words, program, search  # SciPy takes long to import
 
             status.update(f"search among {test.attack} problems")
             searched, worst = search(build, claimed, evaluations=test.attack, **settings)
-            report = replace(report, findings=(*report.findings, *([] if worst is None else [worst])))
-    files = ["verify.png", "verify.pdf", "verify.json"]
-    if searched is not None and worst is not None and worst.verdict == CONTRADICTED:
-        files.append(COUNTEREXAMPLE)
-        from dualopt.lab.verification.search import program
-
-        about = f"{algorithm} is contradicted in its rate {rate}"
-        (test.out / COUNTEREXAMPLE).write_text(program(searched, claimed, about))
+            attacked = {"attack": {"evaluations": searched.evaluations, "point": searched.point}}
+            told.append(in_words(searched))
+            if worst is not None:
+                report = replace(report, findings=(*report.findings, worst))
+                if worst.verdict == CONTRADICTED:
+                    files.append(COUNTEREXAMPLE)
+                    about = f"{algorithm} is contradicted in its rate {rate}"
+                    (test.out / COUNTEREXAMPLE).write_text(program(searched, claimed, about))
     title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
     from dualopt.lab.verification.pictures import picture  # Matplotlib takes longer to import than all else
 
@@ -159,10 +156,10 @@ def verify(
         "verdict": report.verdict,
         "exponent": report.exponent,
         "instances": [_recorded(finding) for finding in report.findings],
-        **({} if searched is None else {"attack": {"evaluations": searched.evaluations, "point": searched.point}}),
+        **attacked,
     }
     output.write_json(test.out / "verify.json", record)
-    _show(console, report, f"dualopt verify: {algorithm}, claimed rate {rate}", searched)
+    _show(console, report, f"dualopt verify: {algorithm}, claimed rate {rate}", told)
     output.say(console, f"{test.out}: {', '.join(files)}")
     if EXIT_CODES[report.verdict]:
         raise Exit(EXIT_CODES[report.verdict])
@@ -204,7 +201,7 @@ def _check(name: str, out: Path) -> None:
         raise Exit(1)
 
 
-def _show(console: Console, report: Report, title: str, searched: Attack | None) -> None:
+def _show(console: Console, report: Report, title: str, told: list[str]) -> None:
     rows = [
         {
             "instance": finding.instance.name,
@@ -222,23 +219,8 @@ def _show(console: Console, report: Report, title: str, searched: Attack | None)
         lines.append(f"On the chains the rounds per digit grow like kappa^{value:.2f} [{low:.2f}, {high:.2f}].")
     against = [finding.instance.name for finding in report.findings if finding.verdict == CONTRADICTED]
     lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + _meaning(report)}")
-    if searched is not None:
-        lines.append(_search_in_words(searched))
-    for line in lines:
+    for line in (*lines, *told):
         output.say(console, line)
-
-
-def _search_in_words(searched: Attack) -> str:
-    """Say what a search has found, or how near it came."""
-    among = f"{searched.evaluations} problems that the search has looked at"
-    if searched.violated:
-        return f"The worst of {among} is the last row."
-    if not searched.ratio:
-        return f"None of {among} could tell."
-    from dualopt.lab.verification.search import ALLOWED
-
-    share = searched.ratio * ALLOWED
-    return f"None of {among} contradicts the rate: the claimed decrease is at most {share:.2g} of the measured one."
 
 
 def _meaning(report: Report) -> str:

@@ -29,7 +29,7 @@ from dualopt.methods import Algorithm
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Quadratic
 
-__all__ = ["ALLOWED", "flat_quadratics", "program", "search", "two_kinds"]
+__all__ = ["ALLOWED", "flat_quadratics", "in_words", "program", "search", "two_kinds"]
 
 ALLOWED = 1.1
 KAPPA = 30.0
@@ -149,6 +149,23 @@ from dualopt.lab.verification.search import {name}
 def counterexample():
     return {name}(Parameters({list(found.point)}))
 """
+
+
+def in_words(found: Attack) -> str:
+    """Say what a search has found, or how near it came.
+
+    Examples
+    --------
+    >>> in_words(Attack(claim="rate", evaluations=7))
+    'None of 7 problems that the search has looked at could tell.'
+    """
+    among = f"{found.evaluations} problems that the search has looked at"
+    if found.violated:
+        return f"The worst of {among} is the last row."
+    if not found.ratio:
+        return f"None of {among} could tell."
+    share = found.ratio * ALLOWED
+    return f"None of {among} contradicts the rate: the claimed decrease is at most {share:.2g} of the measured one."
 
 
 def _generator_of(rate: ClaimedRate) -> Any:
