@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["EXTRAS", "optional"]
+__all__ = ["EXTRAS", "optional", "require_installed"]
 
 EXTRAS = {  # by the module: the name of the package, and the extra
     "cryptography": ("cryptography", "federation"),
@@ -51,5 +52,30 @@ def optional(module: str, what: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        package, extra = EXTRAS[module.partition(".")[0]]
-        raise ModuleNotFoundError(f'{what} needs {package}: pip install "dualopt[{extra}]".') from error
+        raise _missing(module, what) from error
+
+
+def require_installed(module: str, what: str) -> None:
+    """Refuse that a package is missing, without importing it: before anything is computed that would need it.
+
+    Parameters
+    ----------
+    module, what : str
+        As for `optional`.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        As from `optional`.
+
+    Examples
+    --------
+    >>> require_installed("matplotlib", "a picture")
+    """
+    if find_spec(module.partition(".")[0]) is None:
+        raise _missing(module, what)
+
+
+def _missing(module: str, what: str) -> ModuleNotFoundError:
+    package, extra = EXTRAS[module.partition(".")[0]]
+    return ModuleNotFoundError(f'{what} needs {package}: pip install "dualopt[{extra}]".')

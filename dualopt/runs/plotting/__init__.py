@@ -5,11 +5,9 @@ Methods have one name and one style everywhere (`palette`), pictures are as wide
 Matplotlib is imported with the first of these names that needs it.
 """
 
-from importlib.util import find_spec
-
 import lazy_loader
 
-if find_spec("matplotlib") is None:  # said before anything is computed that could not be drawn
-    raise ModuleNotFoundError('dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".')
+from dualopt.arrays._extras import require_installed
 
+require_installed("matplotlib", "dualopt.runs.plotting")
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
