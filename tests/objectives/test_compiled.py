@@ -199,6 +199,10 @@ def test_settings_are_checked(monkeypatch):
         model()
     monkeypatch.setenv("DUALOPT_FAST", "1")
     monkeypatch.setattr(_kernels, "numba", None)
+    monkeypatch.setitem(sys.modules, "numba", SimpleNamespace())  # which is there, and cannot be used
+    with pytest.raises(ModuleNotFoundError, match="needs a Numba that fits this NumPy and this processor"):
+        model()
+    monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "dualopt\[fast\]"'):
         model()
 

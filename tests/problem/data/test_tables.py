@@ -171,7 +171,7 @@ BAD: dict[str, tuple[Any, ...]] = {  # the file, the sentence, options other tha
     "no names": ("1,0\n2,1\n", "path .* must begin with a line of column names, not with numbers."),
     "names twice": ("x,x,y\n1,1,0\n", "X has two columns named 'x': rename or drop one."),
     "row numbers": (",x,y\n0,1,0\n1,2,1\n", "path .* has a column without a name, perhaps row numbers"),
-    "ragged": ("x,y\n1,0\n2\n", "path .* cannot be read as a table: CSV parse error: Expected 2 col"),
+    "ragged": ("x,y\n1,0\n2\n", "path .* cannot be read as a table: CSV parse error: .*Expected 2 col"),
     "empty": ("", "path .* cannot be read as a table: Empty CSV file."),
     "no rows": ("x,y\n", "X must be a matrix with at least one row and one column"),
     "no rows of clients": (
@@ -196,7 +196,7 @@ def test_each_defect_has_its_sentence(name: str, tmp_path: Path) -> None:
     found: tuple[Any, ...] = (*BAD[name], *({"label": "y"}, "t.csv")[len(BAD[name]) - 2 :])
     text, sentence, options, file = found
     path = written(tmp_path, file, text)
-    pattern = re.escape(sentence).replace(r"path\ \.\*", "path .*")
+    pattern = re.escape(sentence).replace(r"\.\*", ".*")
     with pytest.raises(ValueError, match="^" + pattern) as info:
         load(str(path), **options)
     assert str(info.value).endswith(".")
