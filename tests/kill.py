@@ -148,6 +148,11 @@ def _content(path: Path, folder: Path) -> Any:
         names = rows[0].split(",")
         kept = [n for n, name in enumerate(names) if name not in TIMES]
         return head, [[row.split(",")[n] for n in kept] for row in rows]
+    if path.suffix == ".dat":  # of gnuplot: the names of the columns, with their numbers, in a comment
+        head, *lines = path.read_text().splitlines()
+        kept = [n for n, name in enumerate(head.removeprefix("# ").split(", ")) if name.split()[1] not in TIMES]
+        tables = [line.split() if line[:1].isdigit() else [line] for line in lines]
+        return head, [row if len(row) == 1 else [row[n] for n in kept] for row in tables]
     return path.read_bytes()
 
 

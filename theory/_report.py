@@ -123,16 +123,18 @@ def _statements(known: Iterable[Statement]) -> list[str]:
     for statement in known:
         row = statement_row(statement)
         *_, last = row
-        links = ", ".join(_link(name) for name in statement.claims)
-        rows.append(row | ({last: links} if links else {}))
+        rows.append(row | {last: _checked_by(statement, map(_link, statement.claims))})
     return ["\n## Statements of the papers\n", *_table(rows[0], rows)] if rows else []
 
 
 def statement_row(statement: Statement) -> dict[str, str]:
     """Return the row of a statement."""
-    checked = ", ".join(statement.claims) or statement.reason
     row = {"paper": statement.paper, "statement": statement.label, "covered": statement.covered}
-    return row | {"checked by, or why not": checked}
+    return row | {"checked by, and why no more": _checked_by(statement, statement.claims)}
+
+
+def _checked_by(statement: Statement, claims: Iterable[str]) -> str:
+    return ". ".join(filter(None, (", ".join(claims), statement.reason)))
 
 
 def statements_page(known: Iterable[Statement]) -> str:

@@ -2,7 +2,7 @@
 
 A subpackage of a paper defines ``STATEMENTS`` beside ``PAPER``: in the order of the paper, the label of each statement
 with the names of its claims, separated by commas, or with one sentence that says why there is none. Claims that check a
-statement in part are in a pair with the words that say which special case they check.
+statement in part come with the words that say which special case they check, and a sentence that says why no more.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import theory
 
 __all__ = ["Entry", "Statement", "statements", "summary"]
 
-Entry = str | tuple[str, str]
+Entry = str | tuple[str, str, str]
 
 
 class Statement(NamedTuple):
-    """A statement of a paper: some claims check all of it or a special case, or there is a reason why none does.
+    """A statement of a paper: some claims check all of it, or there is a reason why none does, or none of the rest.
 
     Examples
     --------
     >>> Statement.read("paper", "Lemma 1", "first_half, second_half").covered
     'all'
-    >>> Statement.read("paper", "Lemma 2", ("one_claim", "quadratics")).covered
+    >>> Statement.read("paper", "Lemma 2", ("one_claim", "quadratics", "Others are as hard to solve.")).covered
     'special case: quadratics'
     >>> Statement.read("paper", "Lemma 3", "It defines a notation.").reason
     'It defines a notation.'
@@ -36,15 +36,15 @@ class Statement(NamedTuple):
     label: str
     claims: tuple[str, ...]
     special: str  # which special case the claims check; empty where they check all
-    reason: str
+    reason: str  # why no claim checks it, or what is not of the special case; empty where they check all
 
     @classmethod
     def read(cls, paper: str, label: str, entry: Entry) -> Statement:
         """Read an entry of ``STATEMENTS``: a sentence ends with a full stop, names of claims do not."""
-        text, special = (entry, "") if isinstance(entry, str) else entry
+        text, special, why = (entry, "", "") if isinstance(entry, str) else entry
         if text.endswith("."):
             return cls(paper, label, (), special, text)
-        return cls(paper, label, tuple(name.strip() for name in text.split(",")), special, "")
+        return cls(paper, label, tuple(name.strip() for name in text.split(",")), special, why)
 
     @property
     def covered(self) -> str:
