@@ -56,8 +56,8 @@ class Mixing(Algorithm):
         size, age = float(products[-1]), history.age
         least, best = (size, 0) if age == 0 or size <= history.least else (history.least, history.best + 1)
         refused = not size <= REFUSED**2 * least  # NaN is refused too
-        known = 0 if refused else known
-        plain = refused or age == self.memory or size <= 0
+        known = 0 if refused or size <= 0 else known  # with the square of a residual that is rounding nothing is mixed
+        plain = not known or age == self.memory
         weights = self._plain(best) if plain else self._mixed(gram, known, rounding)
         return History(gram, known, 0 if plain else age + 1, least, best), weights, refused
 

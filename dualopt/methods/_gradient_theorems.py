@@ -172,9 +172,10 @@ def _mixed(method: Any, known: Known) -> float:
 
 
 def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
-    r"""Return the norm of the newest residual in :math:`K^{-1}`, infinite before there is one with its gradient."""
+    r"""Return the norm of the newest residual in :math:`K^{-1}`, infinite before the first solution at a point."""
     server = state.server
-    if not server.started or n < 3:
+    points = sum(map(math.isfinite, server.values))  # the start is one of them, and has no gradient yet
+    if points < 2 or (points == 2 and server.solving):
         return math.inf
     return math.sqrt(max(0.0, -float(inner(server.residuals[-1], server.gradients[-1]))))
 
@@ -182,7 +183,7 @@ def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> fl
 OF_ANDERSON_DANE = (
     Theorem(
         source="",
-        rate="the residual falls by a factor of {factor} per two rounds on quadratics",
+        rate="the residual falls by a factor of {factor} with every accepted point on quadratics",
         needs=(
             SMOOTH_STRONG,
             Need(

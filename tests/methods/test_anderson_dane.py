@@ -108,6 +108,28 @@ def test_eta_is_halved_by_plain_steps_alone(age: int, product: float, eta: float
     assert server.point.tolist() == [(3.0 if product > 4 else 5.0) + eta]
 
 
+@pytest.mark.parametrize("product", [0.0, -1e-33])
+def test_residuals_that_are_rounding_are_forgotten(product: float) -> None:
+    """Their products may make a square that is negative, and a matrix that is singular."""
+    server = judged(age=1, product=product)
+    assert (server.history.known, server.history.age, server.point.tolist()) == (0, 0, [5.25])
+
+
+def test_runs_go_on_after_their_last_digit() -> None:
+    """One of these had a singular matrix."""
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        A = 1.0 + 4.0 * rng.integers(0, 2, (3, 2))
+        f = Quadratic(A=np.stack([np.diag(a) for a in A]), b=3.0 * rng.standard_normal((3, 2)))
+        last = seen(AndersonDANE(solver=Exact(), eta=0.3, memory=5), f, 40, np.zeros(2))[-1]
+        np.testing.assert_allclose(last.server.theta, f.minimiser(), rtol=1e-12, atol=1e-12)
+
+
+def test_before_the_first_value_there_are_five_that_admit_nothing() -> None:
+    server, _, _ = AndersonDANE().init(np.zeros(1), np.zeros((1, 1)))
+    assert server.values == (-np.inf,) * 5
+
+
 def test_residuals_are_compared_with_the_least_since_the_plain_step() -> None:
     """The product with the residual before is (1 + 3)/2, which is less."""
     assert [judged(age=0, product=3.0, least=least).eta for least in (2.5, 3.5)] == [0.125, 0.25]

@@ -123,12 +123,20 @@ def test_weights_minimise() -> None:
         other /= np.sum(other)
         assert other @ G @ other >= least * (1.0 - 1e-9)
     np.testing.assert_allclose(mixing_weights(1e-12 * G), weights, rtol=1e-6)
+    ridged = np.linalg.solve(G + 0.01 * np.diag(np.diag(G)), np.ones(5))
+    np.testing.assert_allclose(mixing_weights(G, 1e-3), ridged / np.sum(ridged), rtol=1e-10)
 
 
 def test_weights_of_equal_and_of_zero_residuals() -> None:
     np.testing.assert_allclose(mixing_weights(np.ones((3, 3))), np.full(3, 1.0 / 3.0), rtol=1e-4)
     np.testing.assert_allclose(mixing_weights(np.diag([0.0, 1.0])), [1.0, 0.0], atol=1e-9)
     assert mixing_weights(np.array([[7.0]])).tolist() == [1.0]
+
+
+def test_products_that_are_no_numbers_choose_the_newest_point() -> None:
+    gram = np.ones((4, 4))
+    gram[2, 3] = gram[3, 2] = np.nan
+    assert AndersonFedSplit(memory=3)._mixed(gram, 2, 1e-15) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_what_has_no_weight_does_not_matter() -> None:

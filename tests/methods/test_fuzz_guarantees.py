@@ -15,6 +15,12 @@ def test_promises_of_a_method_are_kept(name: str) -> None:
         assert not list(failures(range(2), [name]))
 
 
+@pytest.mark.parametrize("seed", [91013, 91015])
+def test_a_first_point_that_is_refused_has_no_residual(seed: int) -> None:
+    with silent():
+        assert not list(failures([seed], ["anderson-dane"]))
+
+
 @pytest.mark.parametrize("old", OLD)
 def test_old_promises_are_found(old: str) -> None:
     with silent(), put_back(OLD[old]):

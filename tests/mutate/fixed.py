@@ -233,6 +233,22 @@ FIXED = [
         "eta_is_halved",
     ),
     _fixed(
+        "AndersonDANE mixes residuals that are rounding",
+        "methods/_anderson.py",
+        "if refused or size <= 0 else known",
+        "if refused else known",
+        "tests/methods/test_anderson_dane.py",
+        "rounding_are_forgotten",
+    ),
+    _fixed(
+        "a residual of AndersonDANE before the first solution",
+        "methods/_gradient_theorems.py",
+        "if points < 2 or (points == 2 and server.solving):",
+        "if not server.started or n < 3:",
+        "tests/methods/test_fuzz_guarantees.py",
+        "point_that_is_refused",
+    ),
+    _fixed(
         "values without the curvature of their losses",
         "objectives/linear.py",
         "values = values + 0.5 * loss.curvature * shift * shift",

@@ -34,6 +34,7 @@ from dualopt.losses import Gamma, Poisson, Squared
 from dualopt.objectives import _information
 from dualopt.objectives._information import SUMS, client_information
 from dualopt.runs._inference import table_of
+from dualopt.runs.inference import _largest_log_likelihood
 
 inference: Any = dualopt.inference
 SIZES = (5, 11, 40, 7, 90, 23)
@@ -589,7 +590,8 @@ def test_a_page_and_its_json() -> None:
         (lambda: model(mu=0.1), {"names": ["a"]}, "names must be those of the 4 columns"),
         (lambda: Composite(objective=model(mu=0.1), regulariser=L1(weight=0.1)), {}, "regulariser must be L2 or none"),
         (lambda: model(mu=0.1, client_weights="equal"), {"kind": "likelihood"}, "client_weights='rows'"),
-        (lambda: model(mu=0.1, clients=1), {"kind": "clients"}, "at least two clients"),
+        (lambda: model(mu=0.1, clients=1), {"kind": "clients"}, r"at least two clients for the covariance by the clients\.$"),
+        (lambda: model(mu=0.1, clients=1, weights=COUNTS), {}, "clients, and rows of unequal weights have no likelihood"),
         (lambda: Blocks(number=2).clients(model(mu=0.1)), {}, "like must be given"),
         (lambda: Blocks(number=2).clients(model(mu=0.1)), {"like": model(mu=0.2)}, "like must have the ridge"),
         (lambda: linear_model(X[:, [0, 1, 0]], REAL, loss="squared", mu=0.0), {}, "information that is not singular"),
@@ -682,3 +684,18 @@ def test_a_free_intercept_has_no_certified_distance() -> None:
     assert (found.distance, penalised.distance) == (None, pytest.approx(math.sqrt(2e-8)))
     assert "of the model (certified)" not in str(found)
     assert "of the model (certified)" in str(penalised)
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1.0, 1e30])
+def test_the_largest_likelihood_of_normal_errors(factor: float) -> None:
+    """It is -n/2 (1 + log(2 pi D/n)), whatever the unit of the labels is."""
+    n, deviance = 50.0, 7.0 * factor
+    expected = -0.5 * n * (1.0 + np.log(2.0 * np.pi * deviance / n))
+    assert _largest_log_likelihood(Squared(), n, deviance) == pytest.approx(expected, rel=1e-12)
+
+
+def test_numbers_are_named_by_their_classes() -> None:
+    f = linear_model(X, np.array(["a", "c", "b"])[CLASSES], loss="multinomial", mu=0.1, clients=CLIENTS)
+    names = inference(f, f.zeros(), kind="clients").names
+    assert names[:4] == ("a: x1", "a: x2", "a: x3", "a: x4")
+    assert [name[0] for name in names] == ["a"] * 4 + ["b"] * 4 + ["c"] * 4

@@ -89,7 +89,7 @@ class Downlink:
 
     def is_vector(self, x: Any) -> bool:
         """Tell whether a part of a message is compressed."""
-        return tuple(getattr(x, "shape", ())) == self._shape and hasattr(x, "shape")
+        return getattr(x, "shape", None) == self._shape
 
 
 def _kind(message: Any) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -14,7 +15,7 @@ from dualopt.engine import Blocks
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.methods import Algorithm, DualFL, FedSplit, GradientDescent
 from dualopt.methods.compressors import CoordinateCohorts, Identity, RandK, Rounding, TopK
-from dualopt.methods.compressors._downlink import Downlink
+from dualopt.methods.compressors._downlink import Downlink, _of_server
 from dualopt.methods.participation import first_round
 from dualopt.spec.discover import discover
 from tests.engine.problems import problems
@@ -115,6 +116,23 @@ def test_every_kind_of_message_has_its_own_memory() -> None:
     assert (other.tolist(), kind) == ([0.0, 4.0], 1)
     assert down.delivered((np.array([3.0, 4.0]), 0), first_round(3))[0].tolist() == [1.0, 4.0]
     assert down.delivered((np.array([3.0, 4.0]), True), first_round(3))[0].tolist() == [3.0, 4.0]
+
+
+def test_vectors_of_a_message_are_compressed_one_by_one_and_other_numbers_are_not() -> None:
+    down, n = Downlink(TopK(size=1), (2,)), np.float64(0.5)
+    down.begin((np.zeros(2), np.array([5.0, 5.0]), np.zeros(3), n))
+    x, y, numbers, number = down.delivered((np.array([3.0, 4.0]), np.array([9.0, 6.0]), np.ones(3), n), first_round(3))
+    assert (x.tolist(), y.tolist(), numbers.tolist(), number) == ([0.0, 4.0], [9.0, 5.0], [1.0, 1.0, 1.0], n)
+    assert not Downlink(Identity(), ()).is_vector(0.5)
+    assert Downlink(Identity(), ()).is_vector(n)
+
+
+def test_draws_of_the_server_are_no_other_ones() -> None:
+    """Not those of clients or of who takes part, and other ones in the next round: their keys are (8, n)."""
+    for n in (1, 2):
+        (rng,) = _of_server(replace(first_round(3), n=n, seed=7)).compression_rngs()
+        expected = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(8, n)))
+        assert rng.random() == expected.random()
 
 
 def test_there_is_one_sender() -> None:
