@@ -176,11 +176,16 @@ def test_theorem_4_1(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_theorem_4_2(monkeypatch: pytest.MonkeyPatch) -> None:
     """|grad E(theta^n) - grad E(theta^alpha)| <= L |theta^n - theta^alpha|, by Theorem 3.3."""
     monkeypatch.setattr(regularised, "dual_optimum", lambda case: np.array([[3.0], [4.0]]))
-    case = stand_in(L=6.0, n_clients=2, algorithm=stand_in(nu=0.1, rho=0.25))
+    case = stand_in(L=6.0, n_clients=2, algorithm=stand_in(nu=0.1, rho=0.25, stop=None))
     found, rate = regularised.constant_of_4_5(case, case), sp.Rational(1, 2)
     n = positive("n")
     squared = sp.Rational(25) / (2 * sp.Rational(1, 10)) * rate ** (n - 1)
     assert_same(found * rate ** (sp.Integer(9) / 2), 6 * sp.sqrt(squared.subs(n, 9) / (2 * sp.Rational(1, 10) / 2)))
+    # an error of 12 in the first round, half of it of each client: a = sqrt(2 nu 12), e = 12
+    first = stand_in(nu=0.1, rho=0.25, stop=stand_in(schedule=lambda round: 6.0 * (round.n == 0)))
+    inexact = regularised.constant_of_4_5(stand_in(L=6.0, n_clients=2, algorithm=first), case)
+    a = sp.sqrt(sp.Rational(12, 5))
+    assert_same(inexact * 5, found * (a + sp.sqrt(25 + a**2 + a**2)))
 
 
 def test_rounds_of_theorem_4_2(monkeypatch: pytest.MonkeyPatch) -> None:

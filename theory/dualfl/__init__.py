@@ -31,12 +31,7 @@ STATEMENTS: dict[str, str | tuple[str, str, str]] = {
         "The paper means any method of optimal order, and names no constants; this one has known ones.",
     ),
     "Theorem 4.1": "theorem_4_1, theorem_4_1_inexact",
-    "Theorem 4.2": (
-        "theorem_4_2, theorem_4_2_inexact, theorem_4_2_rounds",
-        "(4.6), the number of rounds, with exact local solutions",
-        "How many rounds are needed with errors depends on the constants of their schedule, which the paper hides; the"
-        " bound of every such round is checked.",
-    ),
+    "Theorem 4.2": "theorem_4_2, theorem_4_2_inexact, theorem_4_2_rounds",
     "Table 1": (
         "dualfl_table_1",
         "the column of rounds, on quadratics; RandProx as Scaffnew",
