@@ -239,14 +239,14 @@ SAID = [
         f"the residual falls by a factor of {up(9.0 / 11.0)} per",
     ),
     ("anderson-fedsplit", FLAT, {}, "none: its theorem needs smooth and strongly convex clients"),
-    ("anderson-dane", STRONG, {"eta": 0.2}, "the residual falls by a factor of 0.800001 with every accepted point on quadratics"),
+    ("anderson-dane", STRONG, {"eta": 0.2}, "the residual falls by a factor of 0.800001 with every accepted point on"),
     (
         "anderson-dane",
         STRONG,
         {"eta": 0.35},
-        f"the residual falls by a factor of {up((0.35 * 10.5**2 / 20.0 - 1.0) * (1 + 2e-11))} per two",
+        f"the residual falls by a factor of {up((0.35 * 10.5**2 / 20.0 - 1.0) * (1 + 2e-11))} with",
     ),
-    ("anderson-dane", STRONG, {"eta": 0.1}, "the residual falls by a factor of 0.900001 with every accepted point on quadratics"),
+    ("anderson-dane", STRONG, {"eta": 0.1}, "the residual falls by a factor of 0.900001 with every accepted point on"),
     ("anderson-dane", STRONG, {"eta": 40.0 / 10.5**2}, "none: its theorem needs eta < 2/k = 0.363"),
     ("anderson-dane", FLAT, {"weight": 1.0}, NONE),
     (

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -165,7 +165,8 @@ def constant_of_4_5(case: Case, ridge: Case) -> float:
     squared = float(np.sum(dual_optimum(ridge) ** 2))
     schedule = getattr(case.algorithm.stop, "schedule", None)
     admitted = [N * schedule(replace(first_round(N), n=n)) for n in range(ENOUGH)] if schedule else [0.0]
-    *_, (bound, R) = zip(envelope(admitted, rho=rho, nu=nu, squared=squared), contractions(rho), strict=False)
+    known = takewhile(lambda R: R > 1e-200, contractions(rho))
+    *_, (R, bound) = zip(known, envelope(admitted, rho=rho, nu=nu, squared=squared), strict=False)
     size = math.sqrt(2.0 * nu * bound / R)
     return case.L * size / (nu * math.sqrt(N * (1.0 - math.sqrt(rho))))
 
