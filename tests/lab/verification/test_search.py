@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from dualopt import FedProx, GradientDescent
 from dualopt.lab.attack import Parameters
 from dualopt.lab.verification import search as module
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
+from dualopt.lab.verification.instances import flat
 from dualopt.lab.verification.search import flat_quadratics, search, two_kinds
 from dualopt.lab.verification.verdict import Finding, verify
 from dualopt.methods.participation import UniformSubset
@@ -39,6 +41,9 @@ def test_a_false_rate_is_contradicted_by_a_problem_that_can_be_made_again(method
     assert finding is not None
     assert finding.verdict == "contradicted"
     assert finding.reason.startswith(reason)
+    assert found.verdict is not None
+    assert found.verdict.witness is not None
+    assert found.verdict.witness.n == len(finding.errors) - 1
     again = (two_kinds if claimed.is_linear() else flat_quadratics)(Parameters(found.point))
     assert again is not None
     (judged,) = verify(method, claimed, instances=[], own=[again], rounds=100).findings
@@ -70,6 +75,25 @@ def test_problems_are_what_they_are_said_to_be() -> None:
         np.testing.assert_allclose(mean, [*np.geomspace(1.0, 1e-8, 48), 0.0], rtol=1e-9)
         np.testing.assert_allclose(gentle.objective.mean(gentle.objective.gradient(gentle.theta)), 0.0, atol=1e-12)
     assert two_kinds(Parameters([1.0, 1.0, 1.0, 0.0, 0.0] * 2)) is None  # its solution is the start
+    ends = [-math.pi / 2.0, math.pi / 2.0]  # numbers that choose the least and the largest of a range
+    widest = two_kinds(Parameters([*ends, 0.3, 1.0, 2.0] * 2))
+    assert widest is not None
+    np.testing.assert_allclose(np.linalg.eigvalsh(widest.objective.A), [[1.0, 30.0]] * 4)
+
+
+def test_flat_quadratics_differ_up_to_what_is_said(monkeypatch) -> None:
+    seen = []
+    monkeypatch.setattr(module, "flat", lambda spread, **given: seen.append((spread, *given.values())) or flat(spread))
+    for end in (-math.pi / 2.0, math.pi / 2.0):
+        flat_quadratics(Parameters([end] * 4))
+    least, largest = seen
+    np.testing.assert_allclose((least[:2], largest[:2]), [(0.0, 0.01), (0.95, 100.0)])
+    np.testing.assert_allclose((least[2], largest[2]), [(0.0, 0.0), (math.pi, math.pi)])
+
+
+def test_a_search_judges_as_verify_does() -> None:
+    given, own = (inspect.signature(function).parameters for function in (verify, search))
+    assert {own[name].default == given[name].default for name in ("seeds", "rounds", "confidence")} == {True}
 
 
 def test_what_is_found_is_judged_by_seeds_that_the_search_has_not_seen(monkeypatch) -> None:
