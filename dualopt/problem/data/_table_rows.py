@@ -11,7 +11,7 @@ import numpy as np
 from dualopt.arrays._extras import optional
 from dualopt.problem.data._table_files import blocks, is_parquet
 from dualopt.problem.inputs._frames import as_frame, column_numbers, series_values
-from dualopt.problem.inputs._values import is_missing, shown
+from dualopt.problem.inputs._values import is_missing, kind_of, shown
 from dualopt.problem.preprocessing._columns import gap, no_number
 
 __all__ = ["read_features"]
@@ -106,7 +106,7 @@ def _numbers(column: Any, name: str, rows: np.ndarray) -> np.ndarray:
             raise ValueError(gap(what, row))
         if isinstance(value, str):
             raise ValueError(no_number(what, row, value))
-        if not np.isfinite(float(value)):
+        if kind_of(value) != "numbers" or not np.isfinite(float(value)):
             break
     return column_numbers(column, name, rows)
 

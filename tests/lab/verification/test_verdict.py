@@ -262,8 +262,8 @@ def test_the_claimed_rate_is_written_out_for_every_round(monkeypatch: pytest.Mon
 
 
 def test_errors_that_are_down_too_soon_for_an_estimate_decide_if_they_are_down_in_time(monkeypatch) -> None:
-    """A hundredth of the last error in every round is rounding after six: in time for 0.011^n."""
-    for rate, expected in (("0.001^n", "undecided"), ("0.011^n", "holds")):
+    """A hundredth of the last error in every round is rounding after six: in time for 0.02^n."""
+    for rate, expected in (("0.011^n", "undecided"), ("0.02^n", "holds")):
         errors = 0.01 ** np.arange(400.0)
         monkeypatch.setattr(module, "_errors", lambda *given, errors=errors: np.maximum(errors[: given[-1] + 1], 1e-16))
         (finding,) = judged(GradientDescent(), rate, instances=LINEAR[:1]).findings

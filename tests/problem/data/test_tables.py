@@ -285,3 +285,14 @@ def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match=r"^path .* has no columns\.$"):
         load(str(tmp_path / "t.parquet"), label="y")
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown"), [([b"1", b"\xff"], "b'1'"), ([[1.0], [2.0]], "[1.0]"), ([{"a": 1}] * 2, "{'a': 1}")]
+)
+def test_cells_that_are_no_numbers_are_refused_in_one_sentence(cells: Any, shown: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": cells, "y": [0, 1]}), path)
+    with pytest.raises(ValueError, match="^X: column 'x' must hold numbers, but row 0 .* holds ") as info:
+        load(str(path), label="y").X
+    assert shown in str(info.value)
