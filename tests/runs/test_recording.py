@@ -49,6 +49,14 @@ def test_converged_is_certified() -> None:
     assert trace["certified_error"][-1] <= 1e-8 < trace["certified_error"][-2]
 
 
+def test_a_tolerance_of_zero_asks_for_all_rounds_and_for_no_certificates() -> None:
+    f = quadratic()
+    for options in ({"tol": 0}, {"tol": 0.0, "atol": 0}):
+        found = run(EXACT, f, rounds=4, **options)
+        assert np.isnan(found["certificate"]).tolist() == [True, True, True, True, False]
+        assert found.status == "max_rounds"
+
+
 def test_certificate_on_request_and_at_the_end() -> None:
     f = quadratic()
     assert np.isnan(run(EXACT, f, rounds=4)["certificate"]).tolist() == [True, True, True, True, False]
