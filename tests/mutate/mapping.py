@@ -514,6 +514,18 @@ TABLE |= {
     "dualopt/runs/reference.py": Judges(
         (Selected("dualopt/runs/reference.py"), Selected("tests/runs/test_reference.py"))
     ),
+    "dualopt/runs/auto.py": Judges((Selected("dualopt/runs/auto.py"), Selected("tests/runs/test_auto.py"))),
+    "dualopt/runs/costs.py": Judges((Selected("dualopt/runs/costs.py"), Selected("tests/runs/test_costs.py"))),
+    **{
+        f"dualopt/runs/{name}.py": Judges(
+            (
+                Selected(f"dualopt/runs/{name}.py"),
+                Selected("tests/runs/test_costs.py"),
+                Selected("tests/runs/test_recommendation.py", r"^(?!.*(program|command|mistakes))"),
+            )
+        )
+        for name in ("recommendation", "rules")
+    },
     "dualopt/runs/_tails.py": Judges((Selected("dualopt/runs/_tails.py"), Selected("tests/runs/test_tails.py"))),
     "dualopt/objectives/_information.py": Judges(
         (
@@ -941,8 +953,11 @@ def mathematics() -> list[str]:
     rooms += ("lab/proofs", "lab/verification", "app/estimators")
     paths = [path for room in rooms for path in (ROOT / "dualopt" / room).rglob("*.py")]
     of_runs = ("certificates", "cuts", "divergence", "inference", "_inference", "_covariances", "_tails", "reference")
+    of_runs += ("auto", "costs", "recommendation", "rules")
     names = (*(f"runs/{name}.py" for name in of_runs), "federation/preparing.py", "lab/rates.py")
     paths += [ROOT / "dualopt" / name for name in names]
     found = sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")
-    others = {f"dualopt/lab/verification/{name}.py" for name in ("instances", "pictures")}  # data, and what is drawn
-    return [file for file in found if file not in others]
+    others = {
+        f"dualopt/lab/{name}.py" for name in ("verification/instances", "verification/pictures", "proofs/pictures")
+    }
+    return [file for file in found if file not in others]  # which are data, and what is drawn
