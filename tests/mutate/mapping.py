@@ -960,4 +960,4 @@ def mathematics() -> list[str]:
     others = {
         f"dualopt/lab/{name}.py" for name in ("verification/instances", "verification/pictures", "proofs/pictures")
     }
-    return [file for file in found if file not in others]  # which are data, and what is drawn
+    return [file for file in found if file not in others]
