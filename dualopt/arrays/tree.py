@@ -14,7 +14,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array, array_namespace, asarray_like
 
-__all__ = ["is_everybody", "leaves", "merge_clients", "take_clients", "take_rows", "tree_map"]
+__all__ = ["is_everybody", "join_clients", "leaves", "merge_clients", "take_clients", "take_rows", "tree_map"]
 
 
 def tree_map(function: Callable[..., Any], *trees: Any) -> Any:
@@ -85,8 +85,8 @@ def take_rows(tree: Any, ids: Sequence[int] | np.ndarray) -> Any:
     index = np.asarray(ids, dtype=np.int64)
 
     def rows(x: Array) -> Array:
-        if type(x) is np.ndarray:
-            return x.take(index, axis=0)
+        if type(x) is np.ndarray:  # take would first make a whole array of one row that stands for all
+            return x.take(index, axis=0) if x.flags.c_contiguous else x[index]
         xp = array_namespace(x)
         return xp.take(x, asarray_like(index, x, dtype=xp.int64), axis=0)
 
@@ -106,6 +106,28 @@ def merge_clients(old: Any, new: Any, ids: Sequence[int] | np.ndarray) -> Any:
         return take_rows(array_namespace(before, after).concat([before, after], axis=0), index)
 
     return tree_map(merge, old, new)
+
+
+def join_clients(groups: Sequence[Sequence[int]], trees: Sequence[Any]) -> Any:
+    """Return one tree of the clients 0, 1, ... from those of groups that have each of them once.
+
+    Examples
+    --------
+    >>> join_clients(([2], [0, 1]), (np.array([5.0]), np.array([3.0, 4.0]))).tolist()
+    [3.0, 4.0, 5.0]
+    """
+    places = [np.asarray(group, dtype=np.int64) for group in groups]
+    order = np.argsort(np.concatenate(places))
+
+    def join(*parts: Array) -> Array:
+        if type(parts[0]) is not np.ndarray:
+            return take_rows(array_namespace(*parts).concat(list(parts), axis=0), order)
+        whole = np.empty((len(order), *parts[0].shape[1:]), dtype=parts[0].dtype)  # each row is copied once
+        for own, rows in zip(places, parts, strict=True):
+            whole[own] = rows
+        return whole
+
+    return tree_map(join, *trees)
 
 
 def _first_leaf(tree: Any) -> Any:

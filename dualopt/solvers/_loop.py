@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from dualopt.arrays.streams import Round, first_round
-from dualopt.arrays.tree import take_clients, tree_map
+from dualopt.arrays.tree import join_clients, take_clients, tree_map
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, epsilon, host_places, is_host, to_numpy
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, gap_bound, per_client
 from dualopt.solvers.stopping import Progress, Steps, Stop
@@ -144,6 +144,7 @@ def drive(
     *,
     max_iter: int,
     measure: Callable[[LocalProblem, Any], tuple[Array, ...]] | None = None,
+    together: bool = False,
 ) -> tuple[Any, tuple[str, ...]]:
     """Repeat ``step`` on the clients that are not finished.
 
@@ -154,7 +155,8 @@ def drive(
 
     A finished client never changes again, so that its result is the same whoever else is in the call. In host memory it
     is put aside, and the others go on without it; on another device its rows are kept by a mask, because to gather the
-    rows of the others would launch more kernels than it saves, and it is marked as ``stalled`` for ``step``. Rules are
+    rows of the others would launch more kernels than it saves, and it is marked as ``stalled`` for ``step``. So it is
+    in host memory, too, where small clients are kept ``together`` until half of them are finished. Rules are
     tested on the host everywhere: to transfer two numbers per client takes less time than to launch the comparisons.
 
     A client is stalled when its solver says so; when its gap is no larger than the rounding of the sum over rows that
@@ -199,13 +201,13 @@ def drive(
         running = running & ~over
         if steps == max_iter or not running.any():
             break
-        if over.any() and not host:
+        if over.any() and (not host or (together and 2 * int(running.sum()) > n)):
             rest = array_namespace(state.stalled).ones_like(state.stalled)
             state = state._replace(stalled=masked(running, state.stalled, rest))
         elif over.any():
-            leave, keep = host_places(over), host_places(running)
+            leave, keep = host_places(~running), host_places(running)
             finished.append(([clients[row] for row in leave], take_clients(state, leave)))
-            clients = [clients[row] for row in keep]
+            clients, n = [clients[row] for row in keep], len(keep)
             state, value, first_norm, best, level_steps, mu, running = take_clients(
                 (state, value, first_norm, best, level_steps, mu, running), keep
             )
@@ -242,6 +244,8 @@ def masked(chosen: Array, new: Any, old: Any) -> Any:
     masks: dict[Any, Array] = {}
 
     def choose(after: Array, before: Array) -> Array:
+        if after is before:
+            return after
         xp = array_namespace(after)
         if xp not in masks:
             masks[xp] = asarray_like(chosen, after, dtype=xp.bool)
@@ -259,11 +263,10 @@ def to_host(*numbers: Array) -> tuple[Array, ...]:
 
 def assemble(parts: list[tuple[list[int], Any]]) -> Any:
     """Put the states of groups of clients together again, in the order of the clients."""
-    clients = [client for group, _ in parts for client in group]
     if len(parts) == 1:
         return parts[0][1]
-    together = tree_map(lambda *rows: array_namespace(*rows).concat(list(rows), axis=0), *(s for _, s in parts))
-    return take_clients(together, sorted(range(len(clients)), key=clients.__getitem__))
+    groups, states = zip(*parts, strict=True)
+    return join_clients(groups, states)
 
 
 def solution(

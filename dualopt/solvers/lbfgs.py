@@ -5,15 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed, require_kept
 from dualopt.arrays.streams import Round
-from dualopt.arrays.tree import merge_clients, take_clients
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, host_places, host_zeros, reshape
+from dualopt.arrays.tree import merge_clients, take_clients, take_rows
+from dualopt.arrays.xp import (
+    Array,
+    array_namespace,
+    asarray_like,
+    device,
+    host_places,
+    host_zeros,
+    indices,
+    is_numpy,
+    reshape,
+    transposed,
+)
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._line_search import LineSearch, backtrack
-from dualopt.solvers._loop import LocalSolution, drive, equal_rows, norm, nowhere, require_smooth, solution
+from dualopt.solvers._loop import LocalSolution, drive, equal_rows, masked, norm, nowhere, require_smooth, solution
 from dualopt.solvers.stopping import Stop
 
 __all__ = ["LBFGS"]
@@ -21,25 +33,40 @@ __all__ = ["LBFGS"]
 SMALL = 2**10
 """Numbers of a client's data of which a gradient takes less time than a preconditioner."""
 
+LARGE = 2**15
+"""Those from which on a gradient takes so long that nobody's is computed in vain."""
 
-class SolverState(NamedTuple):
-    """What is kept between rounds: the pairs, and the losses where the last call ended.
 
-    ``pairs`` holds the rows of ``S``, the newest last, and then those of ``Y``; zeros where there is no pair.
+class Pairs(NamedTuple):
+    """The pairs of each client; zeros where there is none.
+
+    With NumPy their places are taken in turns, and ``factors`` are U: the rows of US are the s times ``I - y s'`` of
+    all later pairs. Elsewhere, where to write costs more than to make new arrays, ``s`` are these products themselves,
+    the newest pair is the last one, and ``factors`` are empty.
     """
 
-    pairs: Array  # (N, 2 history, *shape)
+    s: Array  # (N, history, *shape)  steps, with <s, y> = 1
+    y: Array  # (N, history, *shape)  changes of the gradient
+    factors: Array  # (N, history, history)
+    scale: Array  # (N,)  1 / <y, y> of the newest pair, 1 without one
+    place: Array  # (N,)  of the next pair, where the oldest one is
+
+
+class SolverState(NamedTuple):
+    """What is kept between rounds: the pairs, and the losses where the last call ended."""
+
+    pairs: Pairs
     theta: Array  # (N, *shape)  NaN before the first call
     f: Array  # (N,)
     grad_f: Array  # (N, *shape)
 
 
 class State(NamedTuple):
-    """Iterates of all clients; what follows the pairs is in host memory after the first step."""
+    """Iterates of the clients that run; what follows the evaluation is in host memory after the first step."""
 
     theta: Array
     evaluation: Evaluation
-    pairs: Array
+    client: Array  # its place among all clients of the call, in host memory
     value: Array  # F_j
     norm: Array  # |grad F_j|
     gradients: Array
@@ -54,12 +81,14 @@ class LBFGS(Typed):
     approximation of the inverse Hessian to :math:`(I - s y^\top) H (I - y s^\top) + s s^\top`. From an initial matrix
     :math:`H_0` and all pairs in turn this is
 
-    .. math:: H = (I - S^\top Y) H_0 (I - Y^\top S) + S^\top S,
+    .. math:: H = (I - S^\top U^\top Y) H_0 (I - Y^\top U S) + S^\top U^\top U S,
 
-    where the rows of ``Y`` are the ``y``, and those of ``S`` the ``s`` times :math:`I - y s^\top` of all later pairs:
-    the same as the two-loop recursion, in four products instead of a loop. :math:`H_0` is the objective's
-    ``preconditioner`` when it has one, and :math:`\langle s, y\rangle / \langle y, y\rangle` times the identity
-    otherwise. Local problems are strongly convex, so every accepted step gives a pair with
+    where the rows of ``S`` and ``Y`` are the ``s`` and the ``y``, and those of ``US`` the ``s`` times
+    :math:`I - y s^\top` of all later pairs. ``U`` is a small triangular matrix: a new pair adds the column
+    :math:`-U S y` to it, and no other vector changes. It is the two-loop recursion, in products instead of a loop
+    (compare Byrd, Nocedal and Schnabel 1994, whose middle matrix has the inverse of ``U``). :math:`H_0` is the
+    objective's ``preconditioner`` when it has one, and :math:`\langle s, y\rangle / \langle y, y\rangle` times the
+    identity otherwise. Local problems are strongly convex, so every accepted step gives a pair with
     :math:`\langle s, y\rangle > 0`. From round to round only the linear term of a local problem changes, not its
     Hessian: the pairs of earlier rounds stay true and are kept, and so is the gradient of ``f_j`` where the last call
     ended.
@@ -101,9 +130,13 @@ class LBFGS(Typed):
     def initial_state(self, objective: Any) -> SolverState:
         """Return no pairs and no evaluated point for every client."""
         like, point = objective.mu, nowhere(objective)
-        xp, history = array_namespace(like), self.history or usual_history(objective)
-        shape = (objective.n_clients, 2 * history, *objective.shape)
-        return SolverState(xp.zeros(shape, dtype=like.dtype, device=device(like)), point, xp.zeros_like(like), point)
+        xp, m = array_namespace(like), self.history or usual_history(objective)
+
+        def zeros(*shape: int) -> Array:
+            return xp.zeros((objective.n_clients, *shape), dtype=like.dtype, device=device(like))
+
+        rows, none, k = zeros(m, *objective.shape), zeros(), m if is_numpy(like) else 0
+        return SolverState(Pairs(rows, rows, zeros(k, k), none + 1.0, none), point, none, point)
 
     def __call__(
         self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
@@ -112,37 +145,48 @@ class LBFGS(Typed):
         require_smooth("lbfgs", problem, constant=False)
         last = solver_state or self.initial_state(problem.objective)
         evaluation, cost = evaluate_start(problem, start, last)
-        state = State(start, evaluation, last.pairs, evaluation.value, norm(evaluation.gradient), cost, cost < 0)
+        memory, everybody = _Memory(last.pairs), indices(range(problem.n_clients))
+        state = State(start, evaluation, everybody, evaluation.value, norm(evaluation.gradient), cost, cost < 0)
         state, status = drive(
-            self._step, problem, state, stop, round, max_iter=self.max_iter, measure=lambda _, s: (s.value, s.norm)
+            partial(self._step, memory),
+            problem,
+            state,
+            stop,
+            round,
+            max_iter=self.max_iter,
+            measure=lambda _, s: (s.value, s.norm),
+            together=_numbers(problem.objective) < LARGE,
         )
         return solution(
             problem,
             state.theta,
             state.evaluation,
-            solver_state=SolverState(state.pairs, state.theta, state.evaluation.f, state.evaluation.grad_f),
+            solver_state=SolverState(memory.kept(), state.theta, state.evaluation.f, state.evaluation.grad_f),
             gradients=state.gradients,
             status=status,
         )
 
-    def _step(self, problem: LocalProblem, state: State) -> State:
-        direction = self._direction(problem, state.pairs, state.evaluation.gradient)
+    def _step(self, memory: _Memory, problem: LocalProblem, state: State) -> State:
+        direction = self._direction(problem, memory, state.client, state.evaluation.gradient)
         found = backtrack(problem, state.theta, state.evaluation, direction, state.stalled)
-        pairs, count = _append(state.pairs, found), state.gradients + found.trials
-        return State(found.theta, found.evaluation, pairs, found.value, found.norm, count, found.failed)
+        memory.append(state.client, found, state.stalled)
+        count = state.gradients + found.trials
+        return State(found.theta, found.evaluation, state.client, found.value, found.norm, count, found.failed)
 
-    def _direction(self, problem: LocalProblem, pairs: Array, gradient: Array) -> Array:
+    def _direction(self, problem: LocalProblem, memory: _Memory, clients: Any, gradient: Array) -> Array:
         """Return ``-H`` times the gradient."""
-        m = pairs.shape[1] // 2
-        s, y = pairs[:, :m, ...], pairs[:, m:, ...]
         wanted = not is_tiny(problem.objective) if self.precondition is None else self.precondition
+        s, y, factors, scale, chosen = memory.of(clients)
+        a = _products(s, gradient, chosen)
+        if is_numpy(s):
+            a = factors @ a
+        r = gradient - _combination(a, y, chosen)
         if wanted and "preconditioner" in problem.objective.offers:
-            initial = problem.preconditioner
+            r = problem.preconditioner(r)
         else:
-            initial = _scaled_identity(y[:, -1, ...])
-        a = dots(s, gradient)
-        r = initial(gradient - combination(a, y))
-        return combination(dots(y, r) - a, s) - r
+            r = per_client(_scale(y[:, -1, ...]) if scale is None else scale, r) * r
+        b = _products(y, r, chosen) - a
+        return _combination(transposed(factors) @ b if is_numpy(s) else b, s, chosen) - r
 
 
 def usual_options(objective: Any) -> dict[str, Any]:
@@ -158,15 +202,16 @@ def is_tiny(objective: Any) -> bool:
 def usual_history(objective: Any) -> int:
     """Return 40, 20 or 10 pairs, by the sizes of the pairs and of the data of a client; 20 where there are no rows.
 
-    More pairs save gradients. Their numbers must be at most twice those of the data (or 1,000), because they are kept
-    for every client, and at most an eighth of them (or 16,000, which stay in the cache of a CPU), because each step
-    reads all of them. The data are those of the largest client of the federation: a client alone chooses the same.
+    More pairs save gradients. Their numbers must be at most those of the data (or 500), because they are kept for every
+    client, and at most an eighth of them (or 16,000, which stay in the cache of a CPU), because each step reads all of
+    them; and they must be at most two for each number of the model, beyond which they tell little that is new. The data
+    are those of the largest client of the federation: a client alone chooses the same.
     """
-    pair, data = 2 * math.prod(objective.shape), _numbers(objective)
+    size, data = math.prod(objective.shape), _numbers(objective)
     if data == math.inf:
         return 20
-    limit = min(max(2 * data, 2**10), max(data // 8, 2**14))
-    return next((history for history in (40, 20) if history * pair <= limit), 10)
+    most = min(min(max(data, 2**9), max(data // 8, 2**14)) // (2 * size), 2 * size)
+    return next((history for history in (40, 20) if history <= most), 10)
 
 
 def _numbers(objective: Any) -> float:
@@ -191,33 +236,103 @@ def evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tu
     return problem.extend(start, f, grad_f), host_zeros(problem.n_clients) + moved
 
 
-def _scaled_identity(y: Array) -> Callable[[Array], Array]:
-    """Return ``v -> <s, y>/<y, y> v`` with the newest pair, which has ``<s, y> = 1``; the identity without one."""
+class _Memory:
+    """The pairs of all clients of a call.
+
+    They are most of what a client has. With NumPy the steps of a call write into arrays that belong to it: nothing is
+    gathered for those that go on when others are finished.
+    """
+
+    def __init__(self, given: Pairs) -> None:
+        self._pairs, self._given = given, given
+
+    def of(self, clients: Any) -> tuple[Array, Array, Any, Any, Any]:
+        """Return the vectors of all clients, factors and scale of some, and these unless they are all.
+
+        Without NumPy the vectors are those of these clients, and there are no factors.
+        """
+        s, y, factors, scale, _ = self._pairs
+        everybody = len(clients) == s.shape[0]
+        if not is_numpy(s):
+            return *((s, y) if everybody else take_rows((s, y), clients)), None, None, None
+        if everybody:
+            return s, y, factors, scale, None
+        return s, y, *take_rows((factors, scale), clients), clients
+
+    def append(self, clients: Any, found: LineSearch, resting: Any) -> None:
+        """Add a pair of each client that does not rest, zeros where its step has no positive curvature."""
+        xp, curvature = array_namespace(found.step), found.curvature
+        if not found.curved.all():
+            curvature = xp.where(asarray_like(found.curved, curvature, dtype=xp.bool), curvature, math.inf)
+        root = per_client(curvature**-0.5, found.step)
+        s, y = root * found.step, root * found.change
+        old_s, old_y, factors, _, chosen = self.of(clients)
+        if is_numpy(s):
+            column = -(factors @ _products(old_s, y, chosen))[..., 0]
+            self._write(clients, resting, s, y, column)
+            return
+        new = _shifted(old_s, old_y, s, y)
+        if resting.any():
+            new = masked(~resting, new, (old_s, old_y))
+        if len(clients) < self._pairs.s.shape[0]:
+            new = merge_clients((self._pairs.s, self._pairs.y), new, clients)
+        self._pairs = self._pairs._replace(s=new[0], y=new[1])
+
+    def _write(self, clients: Any, resting: Any, s: Array, y: Array, column: Array) -> None:
+        if self._pairs is self._given:
+            self._pairs = Pairs(*(x.copy() for x in self._given))
+        pairs = self._pairs
+        if resting.any():
+            go = host_places(~resting)
+            s, y, column, clients = take_rows((s, y, column, clients), go)
+        places: Any = pairs.place[clients].astype(int)
+        pairs.place[clients] = (places + 1) % column.shape[1]
+        who: Any = clients
+        if len(clients) == pairs.s.shape[0] and (places == places[0]).all():  # slices are faster
+            who, places = slice(None), int(places[0])
+        column[range(len(clients)), places] = 1.0
+        pairs.s[who, places], pairs.y[who, places], pairs.scale[who] = s, y, _scale(y)
+        pairs.factors[who, places] = 0.0
+        pairs.factors[who, :, places] = column
+
+    def kept(self) -> Pairs:
+        """Return the pairs for the next call."""
+        return self._pairs
+
+
+def _scale(y: Array) -> Array:
+    """Return ``<s, y>/<y, y>`` of pairs with ``<s, y> = 1``, and 1 where there is none, shape ``(N,)``."""
     square = client_dot(y, y)
-    scale = per_client(1.0 / array_namespace(y).where(square > 0, square, 1.0), y)
-    return lambda v: scale * v
+    return 1.0 / array_namespace(y).where(square > 0, square, 1.0)
 
 
-def _append(pairs: Array, found: LineSearch) -> Array:
-    """Append a pair, ``S <- S (I - y s')`` and ``s`` below; zeros for clients whose step has no positive curvature."""
-    xp, m, curvature = array_namespace(pairs), pairs.shape[1] // 2, found.curvature
-    if not found.curved.all():
-        curvature = xp.where(asarray_like(found.curved, curvature, dtype=xp.bool), curvature, math.inf)
-    scale = per_client(curvature**-0.5, found.step)
-    s, y, old = scale * found.step, scale * found.change, pairs[:, 1:m, ...]
-    new = -dots(old, y)[(...,) + (None,) * (s.ndim - 1)] * s[:, None, ...]
-    new += old
-    return xp.concat([new, s[:, None, ...], pairs[:, m + 1 :, ...], y[:, None, ...]], axis=1)
+def _shifted(old_s: Array, old_y: Array, s: Array, y: Array) -> tuple[Array, Array]:
+    """Return new arrays with a pair instead of the oldest one, ``S <- S (I - y s')`` and ``s`` below."""
+    xp, kept = array_namespace(s), old_s[:, 1:, ...]
+    new = -_products(kept, y, None)[(...,) + (None,) * (s.ndim - 2)] * s[:, None, ...]
+    new += kept
+    both = xp.concat([new, s[:, None, ...], old_y[:, 1:, ...], y[:, None, ...]], axis=1)  # one kernel
+    return both[:, : old_s.shape[1], ...], both[:, old_s.shape[1] :, ...]
 
 
-def dots(rows: Array, v: Array) -> Array:
-    """Return the inner products of the rows ``(N, m, *shape)`` of each client with ``v_j``, shape ``(N, m)``."""
-    (n, m), size = rows.shape[:2], math.prod(v.shape[1:])
-    return (reshape(rows, (n, m, size)) @ reshape(v, (n, size, 1)))[..., 0]
+def _products(rows: Array, v: Array, clients: Any) -> Array:
+    """Return the inner products of the vectors ``(N, m, *shape)`` of these clients with ``v_j``, ``(n, m, 1)``."""
+    flat = reshape(rows, (*rows.shape[:2], -1))
+    v = reshape(v, (v.shape[0], -1, 1))
+    return flat @ v if clients is None else _of_some(flat, v, clients, lambda rows, v: rows @ v)
 
 
-def combination(factors: Array, rows: Array) -> Array:
-    """Return the sums of the rows ``(N, m, *shape)`` of each client times its factors ``(N, m)``."""
-    (n, m), shape = rows.shape[:2], rows.shape[2:]
-    flat = reshape(rows, (n, m, math.prod(shape)))
-    return reshape(factors[:, None, :] @ flat, (n, *shape))
+def _combination(factors: Array, rows: Array, clients: Any) -> Array:
+    """Return the sums of the vectors ``(N, m, *shape)`` of these clients times their factors ``(n, m, 1)``."""
+    flat = reshape(rows, (*rows.shape[:2], -1))
+    v = reshape(factors, (factors.shape[0], 1, -1))
+    found = v @ flat if clients is None else _of_some(flat, v, clients, lambda rows, v: v @ rows)
+    return reshape(found, (found.shape[0], *rows.shape[2:]))
+
+
+def _of_some(rows: Array, v: Array, clients: Any, product: Callable[[Array, Array], Array]) -> Array:
+    """Return products with the rows of some clients: large ones are not copied, and bits are those of all together."""
+    if math.prod(rows.shape[1:]) < LARGE:
+        return product(take_rows(rows, clients), v)
+    parts = [product(rows[j : j + 1, ...], v[i : i + 1, ...]) for i, j in enumerate(clients.tolist())]
+    return array_namespace(v).concat(parts, axis=0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.arrays.tree import leaves, merge_clients, take_clients, tree_map
+from dualopt.arrays.tree import join_clients, leaves, merge_clients, take_clients, take_rows, tree_map
 from dualopt.arrays.xp import device, to_numpy
 
 
@@ -90,3 +90,20 @@ def test_merging_everyone_in_order_is_the_new_tree_and_in_another_order_is_not()
     old, new = tree(), tree(offset=100.0)
     assert merge_clients(old, new, range(5)).a is new.a
     assert np.array_equal(merge_clients(old, new, (4, 3, 2, 1, 0)).a, new.a[::-1])
+
+
+def test_rows_of_one_that_stands_for_all_are_copies():
+    one = np.broadcast_to(np.arange(3.0), (100, 3))
+    found = take_rows(one, [7, 2])
+    assert found.tolist() == [[0.0, 1.0, 2.0]] * 2
+    assert found.flags.writeable
+    assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("groups", [([3, 0], [4, 1, 2]), ([2], [4, 3], [0, 1])])
+def test_groups_of_clients_are_joined_in_their_order(backend, groups):
+    whole = tree(backend)
+    joined = join_clients(groups, [take_rows(whole, group) for group in groups])
+    for x, y in zip(leaves(joined), leaves(whole), strict=True):
+        assert device(x) == device(y)
+        assert to_numpy(x).tolist() == to_numpy(y).tolist()

@@ -11,10 +11,11 @@ from scipy import sparse
 from solver_instances import first, linear, local_problem, quadratic, starts
 from test_line_search import Curves
 
+from dualopt.arrays.tree import take_clients
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model, reweighted
 from dualopt.objectives._sparse import LARGEST_GRAM
-from dualopt.solvers import LBFGS, DualCoordinate, Exact, RowLBFGS, default_solver
+from dualopt.solvers import LBFGS, DualCoordinate, Exact, RowLBFGS, default_solver, lbfgs
 from dualopt.solvers._default import is_wide
 from dualopt.solvers.lbfgs import is_tiny, usual_history
 from dualopt.solvers.stopping import GradientNorm, Steps
@@ -60,17 +61,17 @@ def test_the_default_of_wide_sparse_rows_needs_a_smooth_loss_and_not_the_scales_
 @pytest.mark.parametrize(
     ("sizes", "history"),
     [
-        ((10, 2), 40),
-        ((50, 11), 40),
-        ((71, 31), 40),
-        ((20, 21), 20),
+        ((10, 2), 10),
+        ((50, 11), 20),
+        ((71, 31), 20),
+        ((20, 21), 10),
         ((225, 65, 10), 10),
         ((4070, 124), 40),
         ((7500, 785, 10), 40),
-        # a thousand numbers are few for any client
-        *[((1, 12), 40), ((1, 13), 20), ((1, 25), 20), ((1, 26), 10)],
-        # otherwise the pairs are at most twice the data
-        *[((40, 100), 40), ((39, 100), 20), ((20, 100), 20), ((19, 100), 10), ((40, 50, 2), 20)],
+        # five hundred numbers are few for any client, and two pairs for each number of the model are enough
+        *[((1, 9), 10), ((1, 10), 20), ((1, 12), 20), ((1, 13), 10), ((99, 19), 20), ((99, 20), 40)],
+        # otherwise the pairs are at most the data
+        *[((80, 100), 40), ((79, 100), 20), ((40, 100), 20), ((39, 100), 10), ((80, 50, 2), 20)],
         # 16,000 numbers are read in hardly any time
         *[((100, 204), 40), ((100, 205), 20), ((100, 409), 20), ((100, 410), 10)],
         # and more are few beside eight times as many
@@ -83,8 +84,8 @@ def test_usual_history(sizes, history):
 
 def test_history_where_there_are_no_rows():
     assert usual_history(quadratic()) == 20
-    assert LBFGS().initial_state(quadratic()).pairs.shape == (5, 40, 4)
-    assert LBFGS(history=3).initial_state(quadratic()).pairs.shape == (5, 6, 4)
+    assert LBFGS().initial_state(quadratic()).pairs.s.shape == (5, 20, 4)
+    assert LBFGS(history=3).initial_state(quadratic()).pairs.y.shape == (5, 3, 4)
 
 
 @pytest.mark.parametrize(("sizes", "tiny"), [((1, 1023), True), ((31, 33), True), ((32, 32), False), ((2, 513), False)])
@@ -119,5 +120,30 @@ def test_a_step_without_positive_curvature_leaves_no_pair():
     solver = LBFGS(history=2, precondition=False)
     found = solver(LocalProblem(objective=f), np.zeros((3, 1)), Steps(steps=1))
     s, y = -2.0, -1.0  # <s, y> = 2
-    pairs = np.array([[0.0, s, 0.0, y]]) / 2.0**0.5
-    np.testing.assert_allclose(found.solver_state.pairs[..., 0], np.concatenate([np.zeros((2, 4)), pairs]), rtol=1e-14)
+    none, pairs = np.zeros((2, 2)), found.solver_state.pairs
+    np.testing.assert_allclose(pairs.s[..., 0], [*none, [s / 2.0**0.5, 0.0]], rtol=1e-14)
+    np.testing.assert_allclose(pairs.y[..., 0], [*none, [y / 2.0**0.5, 0.0]], rtol=1e-14)
+    np.testing.assert_allclose(pairs.scale, [1.0, 1.0, 2.0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("large", [0, 2**15])
+def test_pairs_that_are_handed_in_stay_as_they_are(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
+    """Two calls from one state agree, and its pairs are those of before, whether clients are kept together or not."""
+    monkeypatch.setattr(lbfgs, "LARGE", large)
+    f = linear(Logistic(), sizes=(4, 9, 5, 7), d=3)
+    problem = local_problem(f, "all")
+    solver = LBFGS(history=3)
+    given = solver(problem, starts(problem), Steps(steps=2), (), first(4)).solver_state
+    copies = [x.tobytes() for x in given.pairs]
+    end = GradientNorm(tol=1e-9)
+    found = [solver(problem, 0.0 * starts(problem), end, given, first(4)) for _ in range(2)]
+    assert len(set(found[0].gradients)) > 1  # some are finished before others
+    assert [x.tobytes() for x in given.pairs] == copies
+    assert [x.tobytes() for x in found[0].solver_state.pairs] == [x.tobytes() for x in found[1].solver_state.pairs]
+    alone = [
+        solver(problem.select([j]), 0.0 * starts(problem)[j : j + 1], end, take_clients(given, [j])) for j in range(4)
+    ]
+    for j, own in enumerate(alone):
+        assert own.theta.tobytes() == found[0].theta[j].tobytes()
+        for x, y in zip(own.solver_state.pairs, found[0].solver_state.pairs, strict=True):
+            assert x.tobytes() == y[j : j + 1].tobytes()

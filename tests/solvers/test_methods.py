@@ -12,6 +12,7 @@ from test_line_search import Curves
 from dualopt.losses import Logistic
 from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic
 from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
+from dualopt.solvers.lbfgs import _Memory
 from dualopt.solvers.newton import conjugate_gradients
 from dualopt.solvers.stopping import GradientNorm, Steps
 
@@ -329,11 +330,13 @@ def test_lbfgs_two_loops_are_the_bfgs_formula(precondition):
     pairs = solutions[-1].solver_state.pairs
 
     def apply(v):
-        return -solver._direction(problem, pairs, v)
+        return -solver._direction(problem, _Memory(pairs), np.arange(5), v)
 
     units = np.eye(4)
     product = np.stack([apply(np.broadcast_to(unit, (5, 4))) for unit in units], axis=-1)
-    assert np.all(np.any(pairs != 0, axis=-1) == 2 * [False, True, True, True])
+    for rows in (pairs.s, pairs.y):
+        assert np.all(np.any(rows != 0, axis=-1) == [True, True, True, False])
+    assert np.all(pairs.place == 3)
     initial = problem.objective.preconditioner(problem.weight)  # pyright: ignore[reportAttributeAccessIssue]
     for j in range(5):
         s, y = steps[j], changes[j]
@@ -364,7 +367,7 @@ def test_lbfgs_forgets_the_oldest_pair(history):
         for x, d in ((points, steps), (slopes, changes))
     ]
     gradient = slopes[:, -1]
-    found = -solver._direction(problem, solutions[-1].solver_state.pairs, gradient)
+    found = -solver._direction(problem, _Memory(solutions[-1].solver_state.pairs), np.arange(5), gradient)
     for j in range(5):
         s, y = steps[j], changes[j]
         scale = (s[-1] @ y[-1]) / (y[-1] @ y[-1])
