@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.arrays.client_states import ClientStates
-from dualopt.arrays.tree import take_rows, tree_map
-from dualopt.arrays.xp import Array, broadcast, zeros_like
+from dualopt.arrays.tree import leaves, merge_clients, take_rows, tree_map
+from dualopt.arrays.xp import Array, broadcast, set_rows, zeros_like
 from dualopt.methods import Algorithm
 from dualopt.methods._base import Means
 from dualopt.methods.compressors import Compressor, Uplink
@@ -111,17 +111,36 @@ def commit(
 ) -> tuple[ClientStates, ClientStates]:
     """Return the states after a round: the proposed ones of those who were counted, and all have the message."""
     ids: Sequence[int] = ()
+    active = None
     if proposed is not None:
         ids, active = proposed.ids, proposed.active
         solver = solver.put(ids, proposed.solver)
         if communicate and "active" in algorithm.receivers:
             active = stacked(active, algorithm.receive(active, message))
-        clients = clients.put(ids, active)
-    if communicate and "inactive" in algorithm.receivers and len(ids) < n_clients:
-        others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
-        resting = clients.take(others)
-        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message)))
-    return clients, solver
+    if not communicate or "inactive" not in algorithm.receivers or len(ids) == n_clients:
+        return clients.put(ids, active), solver
+    if 2 * len(ids) < n_clients:  # to gather the others and to put them back takes longer than to change all of them
+        before = clients.tree
+        heard = stacked(before, algorithm.receive_inactive(before, message))
+        return clients.put(range(n_clients), _with_rows(heard, ids, active, leaves((before, message)))), solver
+    others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
+    resting = clients.take(others)
+    heard = stacked(resting, algorithm.receive_inactive(resting, message))
+    return clients.put(ids, active).put(others, heard), solver
+
+
+def _with_rows(tree: Any, ids: Sequence[int], rows: Any, given: Sequence[Array]) -> Any:
+    """Return ``tree`` with these rows of clients; arrays that are not ``given``, nor views, were made for it."""
+    if not len(ids):
+        return tree
+    places, known = np.asarray(ids, dtype=np.int64), [*given]
+
+    def put(x: Array, own: Array) -> Array:
+        made = type(x) is np.ndarray and x.base is None and all(x is not other for other in known)
+        known.append(x)  # it may be there twice
+        return set_rows(x, places, own) if made else merge_clients(x, own, places)
+
+    return tree_map(put, tree, rows)
 
 
 def counted(proposed: Proposed, rows: Sequence[int]) -> Proposed | None:

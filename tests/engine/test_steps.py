@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from dualopt.arrays.client_states import ClientStates
-from dualopt.engine._steps import Proposed, averaged, remembered, weighed, weights_in
-from dualopt.methods import FedAvg, FedDyn
+from dualopt.engine._steps import Proposed, averaged, commit, remembered, weighed, weights_in
+from dualopt.methods import AFedPD, FedAvg, FedDyn
 from dualopt.methods.participation import first_round
 
 ROUND = replace(first_round(4), clients=(1, 3), inclusion=(0.1, 0.5, 0.9, 0.25))
@@ -40,3 +41,40 @@ def test_memories_are_zero_at_first() -> None:
     np.testing.assert_array_equal(more.tree[0], [rows[0], rows[1], rows[1]])
     np.testing.assert_array_equal(more.tree[1], [np.zeros((2, 3)), rows[0], np.zeros((2, 3))])
     assert remembered(found, None, 3) is found
+
+
+class Own(NamedTuple):
+    dual: Any  # (N, 2)
+    kept: Any  # (N,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listening(AFedPD):
+    """Inactive clients change one part of their states, and keep or are sent the other."""
+
+    sent: bool = False
+
+    def receive_inactive(self, c: Any, message: Any) -> Any:
+        return Own(c.dual + message[0], message[1] if self.sent else c.kept)
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("active", [(), (1,), (5, 0), (4, 1, 0), (0, 1, 2, 3, 5), range(6)])
+def test_inactive_clients_hear_the_message(active: Any, sent: bool) -> None:
+    """Few or many of them, and nothing of the states before, nor of the message, is written to."""
+    rng = np.random.default_rng(len(active))
+    before = Own(rng.standard_normal((6, 2)), np.arange(6.0))
+    message = rng.standard_normal(2), np.full(6, -7.0)
+    copies = [x.copy() for x in (*before, *message)]
+    ids = np.asarray(active, dtype=int)
+    new = Own(rng.standard_normal((len(ids), 2)), 10.0 + ids)
+    proposed = Proposed(active, new, (), None, None) if len(ids) else None
+    expected = Own(before.dual + message[0], (message[1] if sent else before.kept).copy())
+    for x, rows in zip(expected, new, strict=True):
+        x[ids] = rows
+    states = ClientStates(before, 6)
+    sized = (message[0], message[1][0]) if len(ids) * 2 >= 6 else message
+    after, _ = commit(Listening(sent=sent), states, ClientStates((), 6), proposed, 6, sized, communicate=True)
+    assert [x.tolist() for x in after.tree] == [x.tolist() for x in expected]
+    assert [x.tolist() for x in states.tree] == [x.tolist() for x in copies[:2]]
+    assert [x.tolist() for x in message] == [x.tolist() for x in copies[2:]]
