@@ -365,6 +365,7 @@ def linear_model(
     exposure: Any = None,
     client_weights: Any = "equal",
     storage: str = "auto",
+    copy: bool = True,
     peers: Communicator = ALONE,
 ) -> LinearModel:
     r"""Build a :class:`LinearModel` from rows and a partition.
@@ -421,6 +422,9 @@ def linear_model(
         compiled where Numba is installed (``pip install "dualopt[fast]"``) and the loss has 2 to 20 outputs: the same
         to rounding, in a third to a half of the time. The environment variable ``DUALOPT_FAST=0`` switches that off,
         1 does it for small data, too.
+    copy : bool, default True
+        Whether rows are copied. If not, dense ones without an ``intercept`` are used where they are, as long as those
+        of the clients of one size lie one after the other: ``X`` must not change any more.
     peers : Communicator, optional
         The processes that hold the other clients, such as ``dualopt.engine.MPI()``; all of them call this function,
         each with its own rows and clients. What depends on all rows, such as the storage, is agreed among them.
@@ -495,6 +499,7 @@ def linear_model(
         weights=data.weights if counts is None else counts,
         shares=counts is not None,
         storage=storage,
+        copy=copy,
         peers=peers,
     )
     return LinearModel(

@@ -101,6 +101,7 @@ class ClientRows:
         offset: Array | None = None,
         storage: str = "auto",
         outputs: int | None = None,
+        copy: bool = True,
         peers: Communicator = ALONE,
     ) -> ClientRows:
         """Copy rows into groups, by a partition.
@@ -130,6 +131,9 @@ class ClientRows:
         outputs : int, optional
             Rows of the matrices by which features are multiplied, if not the outputs of the loss: it decides how
             (``dualopt.objectives._compiled.dense_group``).
+        copy : bool, default True
+            Whether dense rows without an ``intercept`` are copied, too, where those of clients of one size lie one
+            after the other in ``X``. Those of a mapped file stay in it.
         peers : Communicator, optional
             The processes that hold the other clients, each with rows and a partition of its own. Their numbers enter
             where those of the whole federation count: in ``storage="auto"``, ``max_rows``, and in how products are
@@ -169,7 +173,7 @@ class ClientRows:
             if is_sparse(X):
                 groups.append(SparseGroup.build(X[own], labels, weight, intercept=intercept))
             else:
-                features = _gathered(X, own, intercept)
+                features = _gathered(X, own, intercept, copy)
                 groups.append(dense(X=xp.reshape(features, (*shape, features.shape[1])), y=labels, w=weight))
         if not peers.largest(max(float(xp.max(group.w)) for group in groups)) > 0:
             raise ValueError("weights must not be 0 for all rows.")
@@ -495,16 +499,16 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
         raise ValueError(f"y must hold only {domain} numbers for the loss {loss}.")
 
 
-def _gathered(X: Array, rows: Array, intercept: bool) -> Array:
-    """Return these rows of ``X``, a copy, with a column of ones behind them if asked for.
+def _gathered(X: Array, rows: Array, intercept: bool, copy: bool) -> Array:
+    """Return these rows of ``X``, with a column of ones behind them if asked for.
 
-    Rows are copied in pieces: data may take most of the memory, and are not to be there three times. Rows of a mapped
-    file that lie one after the other stay in it.
+    Rows are copied in pieces: data may take most of the memory, and are not to be there three times. Rows that lie one
+    after the other stay where they are in a mapped file, and where a ``copy`` is not wanted.
     """
     xp = array_namespace(X)
     m, d = rows.shape[0], X.shape[1]
     if not intercept:
-        if is_mapped(X) and bool(xp.all(rows == xp.arange(m) + int(rows[0]))):
+        if (is_mapped(X) or not copy) and bool(xp.all(rows == xp.arange(m) + int(rows[0]))):
             return X[int(rows[0]) : int(rows[0]) + m]
         return xp.take(X, rows, axis=0)
     if not is_writable(X):

@@ -13,6 +13,7 @@ from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives._weights import parse_numbers, positive
+from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data import (
     class_count,
     class_names,
@@ -126,8 +127,12 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         "client_names": None if client_names is None else client_names[mine.start : mine.stop],
     }
     of_rows, scale = (y, counts, offset), reading["scale"]
-    X, of_rows, clients, scaling = rows_of_block(data, of_rows, chosen, clients, scale, options.dtype, peers)
+    wanted = layers is None and options.device == "cpu" and kind_of_intercept(options.intercept) != "none"
+    X, of_rows, clients, scaling = rows_of_block(
+        data, of_rows, chosen, clients, scale, options.dtype, peers, ones=wanted
+    )
     y, counts, offset = of_rows
+    n_features = data.shape[1]
     objective, rows, network = _objective(
         options,
         layers,
@@ -138,6 +143,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         offset if offset is None else upload(offset),
         loss,
         [part.tolist() for part in clients],
+        X.shape[1] > n_features,
         names,
         peers,
     )
@@ -154,14 +160,14 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         sizes=sizes,
         network=network,
         name=data.name,
-        data=f"{data.name} ({sum(sizes)} x {X.shape[1]}, {X.dtype}{_computed(X, rows, peers)}): {data.description}",
+        data=f"{data.name} ({sum(sizes)} x {n_features}, {X.dtype}{_computed(X, rows, peers)}): {data.description}",
         loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
         added=_added(options) | hint | ({} if options.device == "cpu" else {"device": options.device}),
         test=held_out,
         schema=Schema(
-            n_features=X.shape[1],
+            n_features=n_features,
             feature_names=data.feature_names,
             classes=names["classes"],
             scaling=scaling,
@@ -277,10 +283,14 @@ def _objective(
     offset: Array | None,
     loss: Loss,
     clients: Sequence[Sequence[int]],
+    ones: bool,
     names: Mapping[str, Any],
     peers: Communicator,
 ) -> tuple[Any, FiniteSum, MLP | None]:
-    """Return the objective, the rows of the clients, and the network if there is one; weights are of these clients."""
+    """Return the objective, the rows of the clients, and the network if there is one; weights are of these clients.
+
+    Features that end with a column of ``ones`` are of this function, and not copied.
+    """
     network: MLP | None = None
     if layers is None:
         model = linear_model(
@@ -288,14 +298,17 @@ def _objective(
             y,
             loss=loss,
             mu=options.mu,
-            intercept=options.intercept,
+            intercept="none" if ones else options.intercept,
             clients=clients,
             sample_weight=counts,
             offset=offset,
             client_weights=weights,
             storage=options.storage,
+            copy=not ones,
             peers=peers,
         )
+        if ones:
+            model = replace(model, intercept=True, free_intercept=kind_of_intercept(options.intercept) == "free")
         objective: Any = replace(model, **names)
         rows: FiniteSum = objective
         if (own := own_model(options.model)) is not None:

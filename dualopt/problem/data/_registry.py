@@ -15,7 +15,7 @@ import numpy as np
 
 from dualopt.arrays._checks import at_least
 from dualopt.arrays.communicator import ALONE
-from dualopt.arrays.xp import is_sparse
+from dualopt.arrays.xp import is_mapped, is_sparse
 from dualopt.problem.data import _libsvm, _npz, _tables, scaling
 from dualopt.problem.data._dataset import Dataset, RawData, check_features
 from dualopt.problem.data._files import FILE_SUFFIXES, expanded, find_bare, free_memory, home, is_file
@@ -162,11 +162,12 @@ def opened(name: str, folder: Path | None, dtype: str, seed: int, share: float, 
     return found if isinstance(found, Source) else in_memory(found)
 
 
-def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> tuple[Any, Scaling]:
+def read_rows(source: Source, part: Part, scale: str | float, dtype: str, *, ones: bool = False) -> tuple[Any, Scaling]:
     """Return the features of some rows, converted and scaled as in the whole data set, and the scaling.
 
     Every row must be in the part of one of the processes where the scaling is one of all rows.
-    Rows of a mapped file stay in it where they are neither converted nor scaled.
+    Rows of a mapped file stay in it where they are neither converted nor scaled. With ``ones``, others that are dense
+    are followed by a column of ones: a matrix that the caller owns.
     """
     how = source.scale if scale == "auto" else scale
     with part.peers.together():
@@ -174,12 +175,20 @@ def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> tup
     with part.peers.together():
         X = source.read(part.rows)
         check_features(X, part.rows)
-        X = converted(X, dtype, how, lambda size: _require_room(source, size, part))
+        whole = None
+        if ones and not is_sparse(X) and not is_mapped(X):
+            _require_room(source, X.size * np.dtype(dtype).itemsize, part)
+            whole = np.ones((X.shape[0], X.shape[1] + 1), dtype)
+            with np.errstate(over="ignore"):
+                whole[:, :-1] = X
+            X = whole[:, :-1]
+        else:
+            X = converted(X, dtype, how, lambda size: _require_room(source, size, part))
     with part.peers.together():
         fitted = scaling.fit_in_place(X, how, part)
         if fitted.how != "none":
             check_features(X, part.rows)
-    return X, fitted
+    return X if whole is None else whole, fitted
 
 
 def _require_room(source: Source, size: int, part: Part) -> None:
