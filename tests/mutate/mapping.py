@@ -551,7 +551,7 @@ TABLE |= {
     "dualopt/methods/compressors/_protocol.py": Judges((Selected("tests/methods/compressors/test_compressors.py"),)),
     "dualopt/methods/compressors/_uplink.py": Judges(
         (
-            Selected("tests/methods/compressors/test_compressors.py", "what_arrives|scalars|cohorts"),
+            Selected("tests/methods/compressors/test_compressors.py", "what_arrives|scalars|cohorts|own_memory"),
             Selected("tests/methods/compressors/test_methods.py", "numpy|^[^[]*$|strict-FedDyn"),
             Selected("tests/methods/compressors/test_contract.py", "rand-k"),
         ),
