@@ -154,20 +154,6 @@ WEIGHTS = np.arange(1.0, 6.0) / 3.0
 OFFSET = np.array([0.5, -3.0, 1.0, 2.0, -0.25])
 
 
-@pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=str)
-def test_an_offset_moves_the_predictors(loss) -> None:
-    """By two units of it: beside those without an offset, the shifts are longer by those of its root mean square."""
-    y = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
-    given = {"mu": 0.7, "clients": list(PARTS), "weights": WEIGHTS, "intercept": False}
-    theta, value = np.zeros((2, 2)), np.array([0.3, 0.6])
-    bounds = [linear_model(ROWS, y, loss=loss, offset=o, **given).rounding(theta, value, theta) for o in (None, OFFSET)]
-    for j, rows in enumerate(PARTS):
-        W, norm = WEIGHTS[rows].sum(), math.sqrt(WEIGHTS[rows] @ OFFSET[rows] ** 2)
-        slope = min(loss.lipschitz * math.sqrt(W), math.sqrt(2.0 * loss.curvature * value[j]))
-        added = bounds[1].value[j] - bounds[0].value[j]
-        assert added == pytest.approx(slope * gamma(2, value) * norm, rel=1e-6)
-
-
 @pytest.mark.parametrize("offset", [None, OFFSET], ids=["plain", "offset"])
 @pytest.mark.parametrize("size", [0.0, 0.5, 20.0])
 def test_the_bound_of_steep_losses_row_by_row(size: float, offset: np.ndarray | None) -> None:
