@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, Self
 
-from dualopt.arrays._checks import is_flag, require
+from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
 from dualopt.losses import Loss, Squared
@@ -452,7 +451,7 @@ def linear_model(
     >>> g.classes, g.client_names, g.sizes
     (('no', 'yes'), ('a', 'b'), (1, 2))
     """
-    if not (isinstance(mu, Real) and math.isfinite(mu) and mu >= 0):
+    if not (is_number(mu) and math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
     intercept = kind_of_intercept(intercept)
     if weights is not None and (sample_weight is not None or class_weight is not None):

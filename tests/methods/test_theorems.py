@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,14 @@ from dualopt.methods import (
     FedDyn,
     FedSplit,
     FiveGCS,
+    GradientDescent,
     GrowingFedDyn,
     Known,
     SampledDualFL,
     Theorem,
     parameters,
 )
+from dualopt.methods._gradient_theorems import largest_step_with_memory
 from dualopt.methods._theorem import ANY_LAW
 from dualopt.methods.compressors import Compressor, CoordinateCohorts, RandK, Rounding
 from dualopt.methods.participation import (
@@ -189,6 +192,33 @@ def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) 
                     continue  # 2 is the most that there is
                 other = replace(complete, **{parameter: times * value})
                 assert theorem.fails(other, known) or theorem.factor(other, known) >= least * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize("digits", [2, 4], ids=lambda digits: f"gradient-descent-{digits}")
+def test_rounded_uploads_keep_the_promise(digits: int) -> None:
+    """With memories, E - E* plus the mean square of what has not arrived, as before the round: written out."""
+    theorem, f, compressor = GradientDescent.theorems[0], INSTANCES["three"], Rounding(digits=digits)
+    known, best = Known.of(f, None, compressor), f.minimiser()
+    method = GradientDescent(step=0.99 * largest_step_with_memory(f, compressor))
+    mu, s = float(f.mean(f.mu)), method.step
+    assert theorem.factor is not None
+    assert theorem.potential is not None
+    assert theorem.concerns(method, known)
+    assert not theorem.fails(method, known)
+    assert theorem.factor(method, known) == pytest.approx(1.0 - s * mu, rel=1e-14)
+    longer = replace(method, step=1.02 * s)
+    assert theorem.fails(longer, known)
+    weight, found = s / (2.0 * (1.0 - known.q - s * mu)), []
+    state = initial_state(method, f, np.array([30.0, -7.0])[: f.shape[0]])
+    for n in range(40):
+        before = state.server.theta
+        state = advance(method, f, state, replace(first_round(3), n=n), compressor)[0]
+        (memory,) = state.memory
+        missing = f.mean(np.sum((f.gradient(before) - memory) ** 2, axis=1))
+        expected = float(f.mean(f.value(before)) - f.mean(f.value(best)) + weight * missing)
+        found.append(theorem.potential(method, known, best, state, n + 1))
+        assert found[-1] == pytest.approx(expected, rel=1e-9, abs=1e-12 * found[0])
+    assert all(new <= (1.0 - s * mu) * old + 1e-12 * found[0] for old, new in pairwise(found))
 
 
 POTENTIALS = [(name, k) for name in PROVED for k, t in enumerate(ALGORITHMS[name].theorems) if t.potential]

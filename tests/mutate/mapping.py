@@ -335,6 +335,8 @@ def _compressor(module: str) -> Judges:
     return Judges(found, ("compressor_moments",) if module not in ("rounding", "top_k") else ())
 
 
+SEEN = Selected("tests/figures/test_figures_advice.py", "what_is_expected|near_the_best|seen_to_send")  # numbers
+
 ENGINE = {"kills": "other_things|wrong_projects"}  # of some tests of the engine, those that take little time
 
 
@@ -515,7 +517,7 @@ TABLE |= {
         (Selected("dualopt/runs/reference.py"), Selected("tests/runs/test_reference.py"))
     ),
     "dualopt/runs/auto.py": Judges((Selected("dualopt/runs/auto.py"), Selected("tests/runs/test_auto.py"))),
-    "dualopt/runs/costs.py": Judges((Selected("dualopt/runs/costs.py"), Selected("tests/runs/test_costs.py"))),
+    "dualopt/runs/costs.py": Judges((Selected("dualopt/runs/costs.py"), Selected("tests/runs/test_costs.py"), SEEN)),
     **{
         f"dualopt/runs/{name}.py": Judges(
             (
@@ -549,7 +551,7 @@ TABLE |= {
     "dualopt/methods/compressors/_protocol.py": Judges((Selected("tests/methods/compressors/test_compressors.py"),)),
     "dualopt/methods/compressors/_uplink.py": Judges(
         (
-            Selected("tests/methods/compressors/test_compressors.py", "what_arrives|scalars|cohorts"),
+            Selected("tests/methods/compressors/test_compressors.py", "what_arrives|scalars|cohorts|own_memory"),
             Selected("tests/methods/compressors/test_methods.py", "numpy|^[^[]*$|strict-FedDyn"),
             Selected("tests/methods/compressors/test_contract.py", "rand-k"),
         ),

@@ -16,6 +16,7 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, Objective, linear_model
 from dualopt.objectives import rows as rows_module
+from tests.engine.thread_communicator import on_each
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 CALLS = {
@@ -375,3 +376,22 @@ def test_what_rows_count_is_shared_out_within_their_client() -> None:
         linear_model(X, y, clients=[[0, 1, 3, 4], [2]], **given)
     with pytest.raises(ValueError, match=r"^weights must not be given beside sample_weight"):
         linear_model(X, y, weights=counts, **given)
+
+
+def test_processes_may_have_other_rows_and_must_have_the_same_columns() -> None:
+    X, y = np.arange(20.0).reshape(5, 4), np.arange(5.0)
+
+    def part(p: Any, rows: int, columns: int) -> Any:
+        return linear_model(X[:rows, :columns], y[:rows], loss=Squared(), mu=0.1, peers=p)
+
+    assert [f.shape for f in on_each(2, lambda p: part(p, 3 + 2 * p.rank, 4))] == [(5,), (5,)]
+    with pytest.raises(ValueError, match="number of columns of X is 3 in process 0 and 4 in process 1"):
+        on_each(2, lambda p: part(p, 4, 3 + p.rank))
+
+
+def test_where_offsets_came_from_is_kept() -> None:
+    X, y = np.ones((3, 1)), np.array([1.0, 2.0, 0.0])
+    origins = [
+        linear_model(X, y, loss="poisson", mu=0.1, **{kind: [1.0, 2.0, 3.0]}).offset for kind in ("offset", "exposure")
+    ]
+    assert [origin.kind for origin in origins if origin is not None] == ["offset", "exposure"]

@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 from dualopt.arrays.xp import to_numpy
-from dualopt.losses import AbsoluteDeviation, Hinge, Logistic, Multinomial, Squared
+from dualopt.losses import AbsoluteDeviation, Hinge, Logistic, Multinomial, Poisson, Squared
 from dualopt.objectives import Quadratic, linear_model
 from dualopt.objectives import rows as rows_module
 from dualopt.objectives._rounding import client_norm, gamma, tiny
@@ -146,6 +146,38 @@ def test_the_bound_of_a_linear_model_term_by_term(loss, size: float, given: floa
         np.testing.assert_allclose(found.value[j], expected, rtol=1e-13)
         expected = gamma(m + k + 20, value) * slope * norm + unit * math.sqrt(W) * norm + 4.0 * EPS * ridge * length
         np.testing.assert_allclose(found.gradient[j], expected + lost, rtol=1e-13)
+
+
+ROWS = np.array([[1.0, -2.0], [0.5, 3.0], [4.0, 0.25], [-1.0, 7.0], [2.0, 2.0]])
+PARTS = ([0, 1, 2], [3, 4])
+WEIGHTS = np.arange(1.0, 6.0) / 3.0
+OFFSET = np.array([0.5, -3.0, 1.0, 2.0, -0.25])
+
+
+@pytest.mark.parametrize("offset", [None, OFFSET], ids=["plain", "offset"])
+@pytest.mark.parametrize("size", [0.0, 0.5, 20.0])
+def test_the_bound_of_steep_losses_row_by_row(size: float, offset: np.ndarray | None) -> None:
+    """exp(z) - y z: slopes at both ends of the interval of a predictor, times half its length, and the loss's own."""
+    y, loss, ridge = np.array([1.0, 4.0, 0.0, 2.0, 7.0]), Poisson(), 0.7
+    options = {} if offset is None else {"offset": offset}
+    f = linear_model(ROWS, y, loss=loss, mu=ridge, clients=list(PARTS), weights=WEIGHTS, intercept=False, **options)
+    theta, value = size * np.array([[0.5, 0.25], [-2.0, 0.125]]), np.array([0.3, 1.7])
+    found = f.rounding(theta, value, np.zeros_like(theta))
+    o = np.zeros(5) if offset is None else offset
+    for j, rows in enumerate(PARTS):
+        X, w, labels, m, p = ROWS[rows], WEIGHTS[rows], y[rows], 3, 2
+        length, longest = np.linalg.norm(theta[j]), math.sqrt(p) * np.abs(X).max()
+        z, W = X @ theta[j] + o[rows], w.sum()
+        shift = gamma(p + 2, value) * longest * length + p * LEAST + gamma(2, value) * np.abs(o[rows])
+        steep = np.maximum(np.abs(np.exp(z - shift) - labels), np.abs(np.exp(z + shift) - labels))
+        own = loss.rounding(z, labels)
+        values = w @ (steep * shift) + w @ own[0] + gamma(m + 40, value) * value[j]
+        values += 0.5 * gamma(p + 2, value) * ridge * length**2
+        slopes = w @ np.abs(np.exp(z) - labels)
+        gradients = longest * (w @ own[1] + gamma(m + 20, value) * slopes) + 4.0 * EPS * ridge * length
+        lost = LEAST * (m + p) * (1.0 + ridge) * (1.0 + math.sqrt(W) * longest + longest)
+        np.testing.assert_allclose(found.value[j], values + lost * (1.0 + W), rtol=1e-9)
+        np.testing.assert_allclose(found.gradient[j], gradients + lost, rtol=1e-9)
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0])

@@ -11,7 +11,10 @@ import pytest
 
 from dualopt import run
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.methods import DistributedLBFGS
+from dualopt.engine.rounds import resolve
+from dualopt.methods import DistributedLBFGS, FedDyn
+from dualopt.methods.compressors import RandK
+from dualopt.methods.participation import UniformSubset
 from dualopt.runs import auto
 from dualopt.runs.auto import Auto, last_method, leaves, path_in_words
 from dualopt.runs.recording import is_auto
@@ -111,6 +114,24 @@ def test_the_next_method_begins_with_the_model() -> None:
     method, clients = last_method(trace, f, None, None)
     assert isinstance(method, DistributedLBFGS)
     assert clients is f
+
+
+def test_the_last_method_has_the_participation_and_the_compressor_of_the_run() -> None:
+    """Both of them change the weight of FedDyn; and it has the scales that the run has noted."""
+    f = quadratic()
+    for scales in ({}, {"scales": "suggested"}):
+        trace = trace_of([1.0], 0.0, path=[{"algorithm": "feddyn", **scales}])
+        found, clients = last_method(trace, f, "subset=2", RandK(size=1))
+        assert found == resolve(FedDyn(), clients, UniformSubset(size=2), RandK(size=1))
+        assert found not in (resolve(FedDyn(), clients), resolve(FedDyn(), clients, UniformSubset(size=2)))
+        assert (clients is f) == (not scales)
+
+
+def test_every_method_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
+    whole = Checkpoint(tmp_path / "run.journal", seconds=7.0)
+    parts = [auto._part(whole, number) for number in range(3)]
+    assert [Path(part.path).name for part in parts] == ["run.journal", "run-2.journal", "run-3.journal"]
+    assert {(Path(part.path).parent, part.seconds) for part in parts} == {(tmp_path, 7.0)}
 
 
 @pytest.mark.usefixtures("impatient")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from dualopt import run
 from dualopt.runs.costs import EXPECTED, MINIMISED, SENT, Expected, Link, Prices
 from dualopt.runs.rules import Facts, choose
+from tests.problems import logistic
 
 PLAIN = Facts(n_clients=8, size=1000, mu=1e-2, L=6.0, least_L=5.0, similarity=0.5, dane_step=0.9)
 SLOW = Link(bandwidth=1e6, latency=0.1)
@@ -61,6 +64,16 @@ def test_every_class_knows_every_method_and_counts_in_l_bfgs():
     for methods in EXPECTED.values():
         assert set(methods) == set(SENT)
         assert methods["distributed-lbfgs"] == Expected(rounds=1.0, gradients=1.0)
+
+
+@pytest.mark.parametrize("method", SENT)
+def test_what_servers_send_is_what_they_are_seen_to_send(method):
+    """Beside the model, of which there are four numbers, from the second round on."""
+    f = logistic()
+    trace = run(method, f, rounds=21, tol=0)
+    sent = np.diff(trace["floats_down"][1:]) / f.n_clients
+    assert len(sent) == 20
+    assert np.mean(sent) == 4.0 + SENT[method].down
 
 
 def test_what_is_expensive_decides():

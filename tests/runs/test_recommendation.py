@@ -15,11 +15,11 @@ import dualopt.methods
 from dualopt import Composite, NonconvexPenalty, Quadratic, iterate, linear_model, run
 from dualopt.losses import AbsoluteDeviation, Hinge
 from dualopt.methods import AndersonDANE, FedSplit
-from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Full, UniformSubset
 from dualopt.objectives import mlp
 from dualopt.regularisers import L1
 from dualopt.runs.costs import SENT, Link
-from dualopt.runs.recommendation import gradient_seconds, recommend, similarity
+from dualopt.runs.recommendation import facts_of, gradient_seconds, recommend, similarity
 from dualopt.runs.rules import RULES, Facts, choose
 from dualopt.spec.discover import discover
 from tests.app import test_cli
@@ -55,6 +55,7 @@ def scaled(*factors: float, size: int = 40) -> Quadratic:
         ({**FEW, "fraction": 0.25}, "fedsplit"),
         ({"mu": 0.0}, "distributed-lbfgs"),
         ({"mu": 0.0, **FEW, "fraction": 0.5}, "feddyn"),
+        ({"mu": 0.0, "smooth": False, **FEW, "fraction": 0.5}, "sampled-dualfl"),
         ({"mu": -1.0, **FEW, "fraction": 0.1}, "feddyn"),
         ({"mu": -1.0}, "fedpd"),
         ({"regularised": True}, "feddr"),
@@ -64,6 +65,17 @@ def scaled(*factors: float, size: int = 40) -> Quadratic:
 )
 def test_the_first_rule_that_applies_decides(changes, method):
     assert choose(replace(PLAIN, **changes)).method == method
+
+
+def test_what_follows_from_the_facts():
+    flat = replace(PLAIN, mu=0.0)
+    assert (PLAIN.kappa, flat.kappa, replace(PLAIN, mu=-1.0).kappa) == (6000.0, math.inf, math.inf)
+    asked = [PLAIN, flat, *(replace(PLAIN, **other) for other in ({"smooth": False}, FEW, {"regularised": True}))]
+    assert [facts.similarity_matters for facts in asked] == [True, False, False, False, False]
+    assert not replace(PLAIN, minimise="gradients").similarity_matters
+    labels = {rule.label for rule in RULES}
+    assert {"fedsplit, scales=suggested", "feddr"} <= labels
+    assert not any("none" in label for label in labels)
 
 
 def test_the_rules_name_methods_that_admit_what_they_are_recommended_for():
@@ -123,12 +135,36 @@ def test_the_similarity_is_measured_without_the_regulariser_and_without_moving_t
     assert similarity(Quadratic(A=np.stack([np.eye(2)] * 2), b=np.zeros((2, 2)))).factor == 0.0
 
 
-def test_the_cost_of_the_similarity_is_what_it_takes():
-    f = scaled(1.0, 2.0)
+class Dear(Quadratic):
+    """Quadratics of which a gradient costs as much as four."""
+
+    gradient_cost = 4.0
+
+
+@pytest.mark.parametrize("kind", [Quadratic, Dear])
+def test_the_cost_of_the_similarity_is_what_it_takes(kind):
+    cheap = scaled(1.0, 2.0)
+    f = kind(A=cheap.A, b=cheap.b)
     rounds = list(islice(iterate(AndersonDANE(), f), 3))
     found = similarity(f)
     assert found.vectors == 5  # two minimisers and three gradients
-    assert found.gradients == sum(sum(s.solution.gradients) for s in rounds if s.solution is not None) / 2 + 2.0
+    assert (found.vectors_down, found.communications) == (3, 4)  # the average, its gradient, the step of DANE
+    taken = sum(sum(s.solution.gradients) for s in rounds if s.solution is not None) / 2
+    assert found.gradients == taken + 2.0 * f.gradient_cost
+
+
+def test_facts_are_the_extreme_constants_of_the_clients():
+    """Of curvatures 1 and 30, 4 and 7: mu = 1, L = 30, the least L = 7, kappa = 30."""
+    facts = facts_of(quadratic(np.diag([1.0, 30.0]), np.diag([4.0, 7.0]), size=2), Full())
+    assert (facts.mu, facts.L, facts.least_L, facts.kappa) == pytest.approx((1.0, 30.0, 7.0, 30.0))
+    found = recommend(quadratic(np.diag([1.0, 30.0]), np.diag([4.0, 7.0]), size=2))
+    assert found.reasons.endswith("The condition number is 30.")
+
+
+@pytest.mark.parametrize(("minimise", "link"), [("seconds", None), ("vectors", "1Mbit,1ms")])
+def test_a_link_is_for_seconds_and_for_them_alone(minimise, link):
+    with pytest.raises(ValueError, match="link must be given for minimise seconds, and only there"):
+        recommend(scaled(1.0, 2.0), minimise=minimise, link=link)
 
 
 def test_the_similarity_runs_on_every_array_library(backend):

@@ -51,8 +51,7 @@ def test_converged_is_certified() -> None:
 
 def test_a_tolerance_of_zero_asks_for_all_rounds_and_for_no_certificates() -> None:
     f = quadratic()
-    for options in ({"tol": 0}, {"tol": 0.0, "atol": 0}):
-        found = run(EXACT, f, rounds=4, **options)
+    for found in (run(EXACT, f, rounds=4, tol=0), run(EXACT, f, rounds=4, tol=0.0, atol=0)):
         assert np.isnan(found["certificate"]).tolist() == [True, True, True, True, False]
         assert found.status == "max_rounds"
 

@@ -280,7 +280,7 @@ def test_the_power_of_kappa_of_two_chains() -> None:
     found = Report(rate=parse_rate("0.5^n"), findings=tuple(findings)).exponent
     power = math.log(4.0) / math.log(100.0)
     room = math.log(1.1 / 0.9) / math.log(100.0)
-    np.testing.assert_allclose(found, (power, power - room, power + room))
+    assert found == pytest.approx((power, power - room, power + room))
     assert Report(rate=parse_rate("0.5^n"), findings=tuple(findings[:1])).exponent is None
 
 

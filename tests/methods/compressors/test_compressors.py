@@ -252,6 +252,8 @@ def test_the_part_of_a_step_is_that_of_all_clients() -> None:
 def test_which_are_biased(compressor) -> None:
     """And nothing is lost where all is sent: of everything both ends take the whole."""
     assert compressor.unbiased == (not isinstance(compressor, TopK | Rounding))
+    drawn = [getattr(compressor, "independent", None)] if compressor.unbiased else []
+    assert drawn in ([], [not isinstance(compressor, CoordinateCohorts)])  # whose clients share one draw
     assert not isinstance(compressor, Identity) or compressor.omega(SHAPE, N) == 0.0
 
 

@@ -237,6 +237,7 @@ MODELS: list[tuple[dict[str, Any], str]] = [
     ({"X": TABLE.assign(y="a")[:0], "y": "y", "loss": "logistic"}, f"{NO_ROWS} (0, 2)."),
     ({"X": with_column(y="a", c="b")[:0], "y": "y", "loss": "multinomial", "clients": "c"}, f"{NO_ROWS} (0, 2)."),
     ({"mu": "small"}, "mu must be a finite number, at least 0, not small."),
+    ({"mu": True}, "mu must be a finite number, at least 0, not True."),
     ({"weights": ["a"] * 6}, "weights must hold numbers, but row 0 (counted from 0) holds 'a'."),
     ({"weights": [1, 1]}, "weights must be 6 finite nonnegative numbers"),
     ({"weights": [0] * 6}, "weights must not be 0 for all rows."),
