@@ -10,7 +10,7 @@ from typing import Any
 from dualopt.arrays.communicator import ALONE, Communicator, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 from dualopt.losses import Loss
-from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
+from dualopt.objectives import Composite, FiniteSum, NonconvexPenalty, linear_model
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives._weights import parse_numbers, positive
 from dualopt.problem.data import (
@@ -27,16 +27,16 @@ from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
 from dualopt.problem.inputs import OffsetOrigin, parse_class_weight, require_takes, row_weights
 from dualopt.problem.models import Schema
+from dualopt.problem.networks import Layers, Module, network_of
 from dualopt.problem.options import (
     PLACES,
     ProblemOptions,
     check_options,
-    hidden_layers,
     load_options,
     own_model,
     rule_of_partition,
 )
-from dualopt.problem.problem import Problem
+from dualopt.problem.problem import Network, Problem
 from dualopt.spec import Spec, built, pairs
 
 __all__ = ["automatic_loss", "build_problem"]
@@ -76,14 +76,16 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     if not isinstance(options, ProblemOptions):
         raise ValueError(f"options must be ProblemOptions or text such as 'problem: digits', not {options!r}.")
     peers.agree({name: value for name, value in asdict(options).items() if name not in PLACES})
-    layers = hidden_layers(options.model)
-    if layers is not None and options.loss not in ("auto", "multinomial"):
-        raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")
+    model = network_of(options.model)
+    if model is not None and model.losses and options.loss not in ("auto", *model.losses):
+        raise ValueError(f"loss must be {' or '.join(model.losses)} for model {options.model}, not {options.loss!r}.")
     if options.loss != "auto":
         Spec.parse(options.loss, "loss").target("loss")  # before the data, which may take long to load
     options = replace(options, partition=rule_of_partition(options))
     check_options(options)
-    upload = uploader(options.device)
+    upload = uploader(options.device) if model is None else model.uploader(options.device)
+    if options.dtype == "auto":
+        options = replace(options, dtype="float64" if model is None else model.dtype)
     if test and options.split is not None:
         raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
     reading = load_options(options)
@@ -91,8 +93,9 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         data = open_source(options.data, share=peers.share, **reading)
         known = _facts(data) if peers.size > 1 else {}
     peers.agree(known)
-    loss_was_chosen = options.loss == "auto" and layers is None
-    name = automatic_loss(data.y) if loss_was_chosen else "multinomial" if layers is not None else options.loss
+    loss_was_chosen = options.loss == "auto" and model is None
+    chosen_loss = automatic_loss(data.y) if model is None or not model.losses else model.losses[0]
+    name = chosen_loss if options.loss == "auto" else options.loss
     loss = _loss(name, options.loss_param, data.y)
     if data.offset is not None:
         require_takes(loss, exposure=options.exposure is not None)
@@ -130,7 +133,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     y, counts, offset = of_rows
     objective, rows, network = _objective(
         options,
-        layers,
+        model,
         weights,
         upload(X),
         upload(y),
@@ -146,7 +149,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         other = load(options.data, **reading, split="test")
         classes = None if loss.labels == "real" else data.y
         held_out = upload(other.X), upload(encode_labels(other.y, loss.labels, classes=classes))
-    hint = _scale_hint(rows, options.mu, peers) if layers is None else {}
+    hint = _scale_hint(rows, options.mu, peers) if network is None else {}
     spread = f"{min(sizes)} rows" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)} rows"
     return Problem(
         objective=objective,
@@ -155,7 +158,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         network=network,
         name=data.name,
         data=f"{data.name} ({sum(sizes)} x {X.shape[1]}, {X.dtype}{_computed(X, rows, peers)}): {data.description}",
-        loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
+        loss=name if model is None else f"{name}, {model.words(network)}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
         added=_added(options) | hint | ({} if options.device == "cpu" else {"device": options.device}),
@@ -269,7 +272,7 @@ def _row_weights(options: ProblemOptions, data: Source, chosen: Array | None, y:
 
 def _objective(
     options: ProblemOptions,
-    layers: tuple[int, ...] | None,
+    model: Layers | Module | None,
     weights: str | list[float],
     X: Array,
     y: Array,
@@ -279,11 +282,11 @@ def _objective(
     clients: Sequence[Sequence[int]],
     names: Mapping[str, Any],
     peers: Communicator,
-) -> tuple[Any, FiniteSum, MLP | None]:
+) -> tuple[Any, FiniteSum, Network | None]:
     """Return the objective, the rows of the clients, and the network if there is one; weights are of these clients."""
-    network: MLP | None = None
-    if layers is None:
-        model = linear_model(
+    network: Network | None = None
+    if model is None:
+        linear = linear_model(
             X,
             y,
             loss=loss,
@@ -296,21 +299,13 @@ def _objective(
             storage=options.storage,
             peers=peers,
         )
-        objective: Any = replace(model, **names)
+        objective: Any = replace(linear, **names)
         rows: FiniteSum = objective
         if (own := own_model(options.model)) is not None:
             objective = own.given({"objective": objective}).build("objective")
     else:
-        network = mlp(
-            X,
-            y,
-            layers=layers,
-            classes=loss.outputs,
-            ridge=options.mu,
-            clients=clients,
-            client_weights=weights,
-            peers=peers,
-        )
+        shared = {"ridge": options.mu, "clients": clients, "client_weights": weights, "peers": peers}
+        network = model.build(X, y, loss=loss, **shared)
         objective, rows = network, network
     if options.penalty:
         objective = NonconvexPenalty(objective=objective, lam=options.penalty)

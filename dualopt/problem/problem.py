@@ -9,12 +9,14 @@ from typing import Any
 from dualopt.arrays.communicator import Communicator
 from dualopt.arrays.xp import Array, array_namespace, is_sparse
 from dualopt.losses._offset import label_and_offset
-from dualopt.objectives import MLP, FiniteSum
+from dualopt.objectives import MLP, FiniteSum, TorchModule
 from dualopt.objectives.rows import predictors
 from dualopt.problem.models import Model, Schema
 from dualopt.runs.trace import Trace
 
-__all__ = ["Problem"]
+__all__ = ["Network", "Problem"]
+
+Network = MLP | TorchModule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class Problem:
         The rows of the clients: of the linear model, or under the network.
     sizes : tuple of int
         How many rows each client has.
-    network : MLP, optional
+    network : MLP or TorchModule, optional
         The network, of a model that is not linear.
     name : str
         Name of the data.
@@ -62,7 +64,7 @@ class Problem:
     objective: Any
     rows: FiniteSum
     sizes: tuple[int, ...]
-    network: MLP | None
+    network: Network | None
     name: str
     data: str
     loss: str
