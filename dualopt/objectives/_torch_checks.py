@@ -27,9 +27,9 @@ def check_module(module: Any, frozen: bool) -> Any:
     types = {part.dtype for part in module.parameters() if part.requires_grad}
     if not types:
         raise ValueError("module must have trainable parameters.")
-    if len(types) > 1 or not next(iter(types)).is_floating_point:
+    if len(types) > 1 or not types <= {torch.float32, torch.float64}:
         listed = ", ".join(sorted(map(str, types)))
-        raise ValueError(f"module must have parameters of one floating-point type, not of {listed}.")
+        raise ValueError(f"module must have parameters of float32 or of float64, not of {listed}.")
     for name, reason in () if frozen else _unfit(module, torch.nn):
         raise ValueError(f"module must not have {name}, {reason}.")
     return next(iter(types))

@@ -42,7 +42,7 @@ def cnn(
     layers: int = 2,
     hidden: int | Sequence[int] = (394, 192),
 ) -> Any:
-    """Return the network of the FedDyn paper for CIFAR-10 and CIFAR-100.
+    """Make the network of the FedDyn paper for CIFAR-10 and CIFAR-100.
 
     "A CNN consisting of two convolutional layers with 64 5x5 filters, two 2x2 max pooling layers, two fully connected
     layers with 394 and 192 neurons, and finally a softmax layer" (Acar et al. 2021, Appendix A.2, Models), with ReLU
@@ -66,7 +66,7 @@ def cnn(
 
 
 def lenet(features: int, outputs: int) -> Any:
-    """Return LeNet-5 of LeCun et al. (1998), which the A-FedPD paper names: 6 and 16 filters, 120 and 84 units.
+    """Make LeNet-5 of LeCun et al. (1998), which the A-FedPD paper names: 6 and 16 filters, 120 and 84 units.
 
     With ReLU and max pooling, as it is used today; the A-FedPD paper does not say more of its own.
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses._offset import without_offset
-from dualopt.objectives import MLP, LinearModel
+from dualopt.objectives import MLP, LinearModel, TorchModule
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.problem.data._scaling import Scaling
+from dualopt.problem.models._module import TrainedModule
 from dualopt.problem.models._schema import Schema, class_number
 from dualopt.runs.trace import Trace
 
@@ -32,20 +33,22 @@ def trained(
     base = objective if rows is None else rows
     while isinstance(base, ObjectiveWrapper):
         base = base.objective
-    if not isinstance(base, LinearModel | MLP):
+    if not isinstance(base, LinearModel | MLP | TorchModule):
         raise ValueError(f"objective must be one of rows and labels, not a {type(base).__name__}.")
     if trace.theta is None or tuple(trace.theta.shape) != tuple(base.shape):
         raise ValueError(f"trace must hold a model of shape {tuple(base.shape)}, which predicts for rows.")
-    layers = _layers(base, to_numpy(trace.theta))
-    if not all(np.isfinite(x).all() for layer in layers for x in layer):
+    theta = to_numpy(trace.theta)
+    module = TrainedModule.of(base, theta) if isinstance(base, TorchModule) else None
+    layers = () if isinstance(base, TorchModule) else _layers(base, theta)
+    if not np.isfinite(theta).all():
         raise ValueError(f"trace must hold a model that is finite, and its run has {trace.status}.")
     if schema is None:
         schema = Schema(
-            n_features=layers[0][0].shape[1],
+            n_features=layers[0][0].shape[1] if module is None else module.n_features,
             feature_names=getattr(base, "feature_names", None),
             classes=getattr(base, "classes", None),
             scaling=Scaling() if scaling is None else scaling,
-            dtype=str(layers[0][0].dtype),
+            dtype=str(theta.dtype),
             offset=getattr(base, "offset", None),
         )
     convexity = objective.mean_mu + objective.regulariser.mu
@@ -55,6 +58,7 @@ def trained(
     _check_classes(schema.classes, class_number(base.loss))
     return {
         "layers": layers,
+        "module": module,
         "loss": without_offset(base.loss),
         "schema": schema,
         "certificate": _certificate(trace, convexity),
