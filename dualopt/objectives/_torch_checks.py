@@ -53,8 +53,9 @@ def _unfit(module: Any, nn: Any) -> Iterator[tuple[str, str]]:
 
 
 def require_outputs(module: Any, X: Any, shape: tuple[int, ...], outputs: int) -> None:
-    """Refuse a module that does not take rows of this form, returns something else than the outputs of the loss, draws
-    random numbers, or lets a row depend on others.
+    """Refuse a module that is no function of one row with the outputs of the loss.
+
+    It must take rows of this form, draw no random numbers, and look at no other row.
 
     Parameters
     ----------

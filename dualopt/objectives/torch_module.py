@@ -320,7 +320,11 @@ def torch_module(
     own = check_module(module, frozen)
     X = X if torch.is_tensor(X) else torch.as_tensor(to_numpy(X) if is_array(X) else X)
     X = X.detach().to(own)
-    y = y.detach().to(X.device) if torch.is_tensor(y) else torch.as_tensor(to_numpy(y) if is_array(y) else y).to(X.device)
+    y = (
+        y.detach().to(X.device)
+        if torch.is_tensor(y)
+        else torch.as_tensor(to_numpy(y) if is_array(y) else y).to(X.device)
+    )
     loss = Multinomial(classes=class_number(y, classes, peers)) if loss is None else loss
     y = y if loss.labels == "class" else y.to(own)
     module = copy.deepcopy(module).to(X.device).eval()

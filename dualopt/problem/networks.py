@@ -167,7 +167,9 @@ def _module(spec: Spec, function: Callable[..., Any]) -> Module:
         if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
             given = None if one.name in FILLED_IN else MISSING if one.default is one.empty else one.default
             form.append((one.name, hints.get(one.name, Any), field(default=given)))
-    form += [(name, kind, field(default=None)) for name, kind in OF_OBJECTIVE.items() if name not in {f[0] for f in form}]
+    form += [
+        (name, kind, field(default=None)) for name, kind in OF_OBJECTIVE.items() if name not in {f[0] for f in form}
+    ]
     arguments = spec.made(make_dataclass("Arguments", form, kw_only=True), f"model {spec.name}")
     given = {name: x for name in (f[0] for f in form) if (x := getattr(arguments, name)) is not None}
     options = {name: x for name, x in given.items() if name in OF_OBJECTIVE and name not in {p.name for p in known}}

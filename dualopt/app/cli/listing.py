@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from typer import Argument
 
 from dualopt.app.cli import output
-from dualopt.problem import data
 from dualopt.objectives.torch_networks import TORCH_NETWORKS
+from dualopt.problem import data
 from dualopt.spec import KINDS, names
 from dualopt.spec.discover import discover, summary, unknown_name
 from dualopt.spec.plugins import listed

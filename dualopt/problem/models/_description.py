@@ -70,7 +70,7 @@ def parts(head: Head, types: Iterable[Callable[..., Any]]) -> dict[str, Any]:
     module = recipe(head, types, widths[0])
     of_scaling, names = OF_COLUMNS if how in SHIFTS else (), _names(0 if module else len(widths) - 1)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(of_scaling, (widths[0],)) | (module.shapes if module else {})
-    for (weights, constants), (inputs, outputs) in zip(names, pairwise(widths)):
+    for (weights, constants), (inputs, outputs) in zip(names, () if module else pairwise(widths), strict=True):
         shapes |= {weights: (outputs, inputs), constants: (outputs,)}
     schema = {
         "n_features": widths[0],

@@ -137,8 +137,8 @@ def recipe(head: Head, functions: Iterable[Callable[..., Any]], features: int) -
     known = TORCH_NETWORKS | {function.__name__: function for function in functions}
     if name not in known:
         raise ValueError(
-            f"model {str(head.path)!r} is of a module {name!r}, which is not known here: files hold no code, so give its "
-            f"class or function, as types=[{name}] or --network FILE.py:{name}."
+            f"model {str(head.path)!r} is of a module {name!r}, which is not known here: files hold no code, so give "
+            f"its class or function, as types=[{name}] or --network FILE.py:{name}."
         )
     torch, make = optional("torch", f"model {str(head.path)!r}"), partial(known[name], **arguments)
     try:

@@ -30,7 +30,18 @@ from dualopt.spec.plugins.requirements import FORMS, fault, is_torch_module
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUPS", "entry_points", "find", "is_module", "is_spelled", "listed", "load", "load_module", "origin", "record"]
+__all__ = [
+    "GROUPS",
+    "entry_points",
+    "find",
+    "is_module",
+    "is_spelled",
+    "listed",
+    "load",
+    "load_module",
+    "origin",
+    "record",
+]
 
 GROUPS = ("methods", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
 GROUPS += ("objectives", "networks", "partitions", "claims", "instances", "data", "figures")

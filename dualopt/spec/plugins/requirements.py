@@ -19,6 +19,7 @@ DEALT = ("y", "m", "n_clients", "alpha", "sigma", "seed", "clients")
 FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "partitions": ("function", inspect.isfunction),
     "instances": ("function or class", lambda thing: inspect.isfunction(thing) or inspect.isclass(thing)),
+    "objectives": ("class", lambda thing: inspect.isfunction(thing) or inspect.isclass(thing)),
     "networks": ("function or class", lambda thing: inspect.isfunction(thing) or inspect.isclass(thing)),
     "claims": ("claim", lambda thing: hasattr(thing, "compare") and not inspect.isclass(thing)),
 }
@@ -72,7 +73,10 @@ def _lacks(thing: type, name: str, kind: Kind, protocol: type) -> str | None:
     return f"{name} is no {kind.words}: it lacks {', '.join(missing)}" if missing else None
 
 
-def _objective(thing: type, name: str) -> str | None:
+def _objective(thing: Any, name: str) -> str | None:
+    """Say what a class lacks that is an objective, or a function that makes one for its contract."""
+    if not inspect.isclass(thing):
+        return _instance(thing, name)
     if not (issubclass(thing, interface("objective")) and is_dataclass(thing)):
         return f"{name} is no objective: it must be a dataclass and a subclass of dualopt.objectives.Objective"
     if abstract := sorted(getattr(thing, "__abstractmethods__", ())):
