@@ -61,9 +61,10 @@ class TorchModule(FiniteSum):
     clients are computed one after the other, so that only one client's activations are in memory; elsewhere those of
     equally many rows are computed together by ``torch.func.vmap``.
 
-    With ``augment`` the gradients of samples are those of changed rows. The changes are drawn from the row numbers of
-    the client's own sample: the same sample has the same changes at every point, in every process and after a resumed
-    run, and another one has others. ``value`` and ``gradient`` are of the rows as they are.
+    With ``augment`` the gradients of samples are those of changed rows. The seed of the changes is the client's own
+    sample, its row numbers in their order: the same sample has the same changes at every point, in every process and
+    after a resumed run, and another one has others (a client of one row has one sample of each size). ``value`` and
+    ``gradient`` are of the rows as they are.
 
     Attributes
     ----------
