@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.arrays.communicator import ALONE, Communicator, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
@@ -27,17 +27,21 @@ from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
 from dualopt.problem.inputs import OffsetOrigin, parse_class_weight, require_takes, row_weights
 from dualopt.problem.models import Schema
-from dualopt.problem.networks import Layers, Module, network_of
 from dualopt.problem.options import (
     PLACES,
     ProblemOptions,
     check_options,
     load_options,
+    network_of,
     own_model,
     rule_of_partition,
 )
-from dualopt.problem.problem import Network, Problem
+from dualopt.problem.problem import Problem
 from dualopt.spec import Spec, built, pairs
+
+if TYPE_CHECKING:
+    from dualopt.problem.networks import Layers, Module
+    from dualopt.problem.problem import Network
 
 __all__ = ["automatic_loss", "build_problem"]
 

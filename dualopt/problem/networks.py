@@ -15,10 +15,7 @@ from dualopt.objectives.torch_networks import TORCH_NETWORKS
 from dualopt.spec import Spec
 from dualopt.spec.plugins import entry_points, find, is_module, is_spelled
 
-__all__ = ["NETWORKS", "Layers", "Module", "network_of"]
-
-NETWORKS = ("mlp", *TORCH_NETWORKS)
-"""The networks of this package."""
+__all__ = ["Layers", "Module", "network_of"]
 
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
 FILLED_IN = ("features", "outputs")  # parameters of a function or class, which the data decide
@@ -105,7 +102,7 @@ class Module:
         """Return the objective."""
         known = inspect.signature(self.function).parameters
         of_data = {"features": X.shape[1], "outputs": loss.outputs}
-        given = {name: number for name, number in of_data.items() if name in known} | self.arguments
+        given = {name: number for name, number in of_data.items() if name in known} | dict(self.arguments)
         try:
             return torch_module(partial(self.function, **given), X, y, loss=loss, **options, **self.options)
         except TypeError as error:
@@ -113,7 +110,7 @@ class Module:
 
 
 def network_of(text: str) -> Layers | Module | None:
-    """Return the network that a model is; None for a linear one, and for an objective of linear clients.
+    """Return the network that a model is, which is not the linear one; None for an objective of linear clients.
 
     Raises
     ------
@@ -122,13 +119,11 @@ def network_of(text: str) -> Layers | Module | None:
 
     Examples
     --------
-    >>> network_of("mlp=200,100").widths, network_of("linear")
-    ((200, 100), None)
+    >>> network_of("mlp=200,100").widths
+    (200, 100)
     >>> network_of("cnn: filters=8, augment=crop-flip").options
     {'augment': 'crop-flip'}
     """
-    if text == "linear":
-        return None
     if text.startswith("mlp"):
         return _layers(text)
     spec = Spec.parse(text, "model")

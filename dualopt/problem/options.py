@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.objectives import Objective
 from dualopt.objectives._weights import as_client_weights, parse_numbers
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data.partitions import partition_rule
 from dualopt.problem.inputs import parse_class_weight, require_one_offset
-from dualopt.problem.networks import network_of
 from dualopt.problem.preprocessing import REFUSE, TableOptions
 from dualopt.spec import Spec, built, pairs
+
+if TYPE_CHECKING:
+    from dualopt.problem.networks import Layers, Module
 
 __all__ = [
     "MODELS",
@@ -23,6 +25,7 @@ __all__ = [
     "ProblemOptions",
     "check_options",
     "load_options",
+    "network_of",
     "number",
     "own_model",
     "rule_of_partition",
@@ -183,6 +186,15 @@ def rule_of_partition(options: ProblemOptions) -> str:
     if options.partition not in ("auto", "natural"):
         raise ValueError(f"partition must be natural where client names a column, not {options.partition!r}.")
     return "natural"
+
+
+def network_of(text: str) -> Layers | Module | None:
+    """Return the network that a model is (:func:`dualopt.problem.networks.network_of`); None for a linear one."""
+    if text == "linear":
+        return None
+    from dualopt.problem.networks import network_of as found  # few ask for it
+
+    return found(text)
 
 
 def own_model(text: str) -> Spec | None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.arrays.communicator import Communicator
 from dualopt.arrays.xp import Array, array_namespace, is_sparse
 from dualopt.losses._offset import label_and_offset
-from dualopt.objectives import MLP, FiniteSum, TorchModule
+from dualopt.objectives import FiniteSum
 from dualopt.objectives.rows import predictors
 from dualopt.problem.models import Model, Schema
 from dualopt.runs.trace import Trace
 
-__all__ = ["Network", "Problem"]
+if TYPE_CHECKING:
+    from dualopt.objectives import MLP, TorchModule
 
-Network = MLP | TorchModule
+    Network = MLP | TorchModule
+
+__all__ = ["Problem"]
 
 
 @dataclass(frozen=True, kw_only=True)

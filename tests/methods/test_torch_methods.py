@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +9,18 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-sys.path.append(str(Path(__file__).parents[1] / "objectives"))
-
-from torch_instances import CLIENTS, MODULES, X, Y, flat, gradient_of, loss_of, module_of, objective  # noqa: E402
-
 from dualopt import FedAvg, FedDyn, Schedule, UniformSubset, iterate, run  # noqa: E402
 from dualopt.engine.checkpoint import Checkpoint  # noqa: E402
 from dualopt.methods import Scaffold  # noqa: E402
 from dualopt.solvers import SGD, Gradient  # noqa: E402
 from dualopt.solvers.stopping import Steps  # noqa: E402
+from tests.torch_instances import CLIENTS, MODULES, X, Y, flat, gradient_of, loss_of, module_of, objective  # noqa: E402
 
 STEP, ALPHA, K = 0.05, 0.3, 3
 ACTIVE = ((0, 3, 6), (1, 3), (0, 2, 5))
 
 
-def near(found: Any, expected: Any, rtol: float = 1e-6) -> None:
+def assert_near(found: Any, expected: Any, rtol: float = 1e-6) -> None:
     """Compare vectors in single precision, relative to the largest entry."""
     assert float((found - expected).abs().max()) <= rtol * float(expected.abs().max())
 
@@ -37,12 +33,12 @@ def test_one_client_with_all_its_rows_is_plain_training(name: str) -> None:
     module = module_of(name)
     optimiser = torch.optim.SGD(module.parameters(), lr=STEP)
     method = FedAvg(solver=Gradient(step=STEP), stop=Steps(steps=1))
-    for n, snapshot in zip(range(12), iterate(method, f, theta0=f.initial(0)), strict=False):
+    for _, snapshot in zip(range(12), iterate(method, f, theta0=f.initial(0)), strict=False):
         optimiser.zero_grad()
         loss_of(module, everyone).backward()
         optimiser.step()
-        near(snapshot.server.theta, flat(module)), n
-    near(f.value(snapshot.server.theta), loss_of(module, everyone).detach()[None])
+        assert_near(snapshot.server.theta, flat(module))
+    assert_near(f.value(snapshot.server.theta), loss_of(module, everyone).detach()[None])
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -61,7 +57,7 @@ def test_batches_are_those_of_plain_training(name: str) -> None:
             with torch.no_grad():
                 for p in module.parameters():
                     p -= STEP * p.grad
-    near(snapshot.server.theta, flat(module), 2e-6)
+    assert_near(snapshot.server.theta, flat(module), 2e-6)
 
 
 def local_steps(module: Any, start: Any, rows: Any, correction: Any, alpha: float = 0.0, center: Any = None) -> Any:
@@ -93,7 +89,7 @@ def test_feddyn_is_the_update_of_its_paper(name: str) -> None:
             duals[k] = duals[k] - ALPHA * (model - theta)
         h = h - ALPHA * sum(model - theta for model in models) / len(CLIENTS)
         theta = sum(models) / len(models) - h / ALPHA
-        near(snapshot.server.theta, theta, 2e-6)
+        assert_near(snapshot.server.theta, theta, 2e-6)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -118,7 +114,7 @@ def test_scaffold_is_the_update_of_its_paper(name: str) -> None:
             own[i] = new
         x = x + sum(y - x for y in models) / len(models)
         c = c + sum(changes) / len(CLIENTS)
-        near(snapshot.server.theta, x, 2e-6)
+        assert_near(snapshot.server.theta, x, 2e-6)
 
 
 METHODS = {

@@ -12,7 +12,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from torch_instances import (  # noqa: E402
+from dualopt import Logistic, Multinomial, NonconvexPenalty, Squared, linear_model  # noqa: E402
+from dualopt.arrays.xp import to_numpy  # noqa: E402
+from dualopt.lab.contracts.test_objectives import *  # noqa: E402, F403  # pyright: ignore[reportAssignmentType]
+from dualopt.objectives import torch_module  # noqa: E402
+from dualopt.objectives.augmentation import PADDING, crop_flip  # noqa: E402
+from dualopt.objectives.torch_networks import cnn as cnn_of_feddyn  # noqa: E402
+from dualopt.objectives.torch_networks import image_shape, lenet  # noqa: E402
+from tests.torch_instances import (  # noqa: E402
     CLASSES,
     CLIENTS,
     MODULES,
@@ -29,14 +36,6 @@ from torch_instances import (  # noqa: E402
     module_of,
     objective,
 )
-
-from dualopt import Logistic, Multinomial, NonconvexPenalty, Squared, linear_model  # noqa: E402
-from dualopt.arrays.xp import to_numpy  # noqa: E402
-from dualopt.lab.contracts.test_objectives import *  # noqa: E402, F403  # pyright: ignore[reportAssignmentType]
-from dualopt.objectives import torch_module  # noqa: E402
-from dualopt.objectives.augmentation import PADDING, crop_flip  # noqa: E402
-from dualopt.objectives.torch_networks import cnn as cnn_of_feddyn  # noqa: E402
-from dualopt.objectives.torch_networks import image_shape, lenet  # noqa: E402
 
 INSTANCES = {
     **{name: partial(objective, name) for name in MODULES},
@@ -56,7 +55,7 @@ def points(f: Any, seed: int = 0) -> Any:
     return torch.as_tensor(np.random.default_rng(seed).standard_normal((f.n_clients, *f.shape))).to(f.zeros())
 
 
-def close(found: Any, expected: Any, rtol: float = 1e-5) -> None:
+def assert_close(found: Any, expected: Any, rtol: float = 1e-5) -> None:
     size = float(np.max(np.abs(to_numpy(expected))))
     np.testing.assert_allclose(to_numpy(found), to_numpy(expected), rtol=rtol, atol=rtol * size)
 
@@ -69,9 +68,9 @@ def test_values_and_gradients_are_those_of_backward(name: str, vectorised: bool)
     sample = tuple(np.random.default_rng(1).integers(0, m, size=b) for m, b in zip(SIZES, range(1, 8), strict=True))
     values, gradients, of_samples = f.value(theta), f.gradient(theta), f.sample_gradient(theta, sample)
     for j, rows in enumerate(CLIENTS):
-        close(gradients[j], gradient_of(module, theta[j], rows))
-        close(of_samples[j], gradient_of(module, theta[j], [rows[i] for i in sample[j]]))
-        close(values[j], loss_of(module, rows).detach())
+        assert_close(gradients[j], gradient_of(module, theta[j], rows))
+        assert_close(of_samples[j], gradient_of(module, theta[j], [rows[i] for i in sample[j]]))
+        assert_close(values[j], loss_of(module, rows).detach())
     assert gradients.dtype == torch.float32
 
 
@@ -97,7 +96,7 @@ def test_a_module_that_is_given_is_where_runs_start() -> None:
     part = torch_module(module, X, Y, clients=CLIENTS)
     assert part.shape == (f.shape[0] - 8,)
     assert "0.bias" not in part.parameters(part.initial())
-    close(part.value(part.initial()), f.value(f.initial()))  # the frozen parameter is used, and is in no theta
+    assert_close(part.value(part.initial()), f.value(f.initial()))  # the frozen parameter is used, and is in no theta
 
 
 def test_a_client_has_its_bits_whoever_is_in_the_call() -> None:
@@ -124,10 +123,10 @@ def test_a_linear_module_is_multinomial_regression(dtype: str) -> None:
     W, b = theta[:, :-CLASSES].reshape(-1, CLASSES, SIDE * SIDE), theta[:, -CLASSES:]
     same = to_numpy(torch.cat([W, b[:, :, None]], dim=2))
     eps = float(torch.finfo(kind).eps)
-    close(f.value(theta), ours.value(same), rtol=64 * eps)
+    assert_close(f.value(theta), ours.value(same), rtol=64 * eps)
     gradient = ours.gradient(same)
     expected = np.concatenate([gradient[:, :, :-1].reshape(len(gradient), -1), gradient[:, :, -1]], axis=1)
-    close(f.gradient(theta), expected, rtol=64 * eps)
+    assert_close(f.gradient(theta), expected, rtol=64 * eps)
 
 
 def test_other_losses_and_their_predictions() -> None:
@@ -136,11 +135,11 @@ def test_other_losses_and_their_predictions() -> None:
     f = torch_module(one, X, signs, loss=Logistic(), clients=CLIENTS)
     theta, rows = f.initial(), CLIENTS[0]
     z = one(torch.as_tensor(X[rows])).detach()[:, 0]
-    close(f.value(theta)[0], torch.log1p(torch.exp(-torch.as_tensor(signs[rows]).float() * z)).mean())
+    assert_close(f.value(theta)[0], torch.log1p(torch.exp(-torch.as_tensor(signs[rows]).float() * z)).mean())
     assert f.predict(theta, torch.as_tensor(X)).unique().tolist() == [-1, 1]
     g = torch_module(torch.nn.Sequential(one, torch.nn.Flatten(0)), X, numbers, loss=Squared(), clients=CLIENTS)
-    close(g.value(theta)[0], 0.5 * ((z - torch.as_tensor(numbers[rows])) ** 2).mean())
-    close(g.predict(theta, torch.as_tensor(X)), one(torch.as_tensor(X)).detach()[:, 0])
+    assert_close(g.value(theta)[0], 0.5 * ((z - torch.as_tensor(numbers[rows])) ** 2).mean())
+    assert_close(g.predict(theta, torch.as_tensor(X)), one(torch.as_tensor(X)).detach()[:, 0])
     h = objective("mlp")
     labels = h.predict(h.initial(), torch.as_tensor(X))
     assert torch.equal(labels, module_of("mlp")(torch.as_tensor(X)).argmax(dim=1))
@@ -152,7 +151,7 @@ def test_weights_of_rows_count() -> None:
     theta = f.initial()
     for j, rows in enumerate(CLIENTS):
         expected = sum(weights[i] * loss_of(module, [i], 0.0).detach() for i in rows)
-        close(f.value(theta)[j], expected)
+        assert_close(f.value(theta)[j], expected)
 
 
 # Augmentation.
@@ -283,7 +282,7 @@ def test_frozen_layers_keep_their_statistics() -> None:
     f = torch_module(module, X, Y, clients=CLIENTS, frozen=True)
     theta = f.initial()
     module.eval()
-    close(f.value(theta)[0], loss_of(module, CLIENTS[0], 0.0).detach())
+    assert_close(f.value(theta)[0], loss_of(module, CLIENTS[0], 0.0).detach())
     f.gradient(theta)
     assert all(torch.equal(x, kept[name]) for name, x in f.module.state_dict().items())
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dualopt.problem import data
-from dualopt.problem.networks import NETWORKS, network_of
-from dualopt.problem.options import ProblemOptions
+from dualopt.problem.options import ProblemOptions, network_of
 from dualopt.spec import KINDS, Spec, names
 from dualopt.spec.plugins import record
 
@@ -47,7 +46,7 @@ def plug_ins(problem: ProblemOptions, methods: Iterable[Spec], **others: Iterabl
         for of, name in _named(kind, x):
             found.setdefault(KINDS[of].plug_ins, []).append(name)
     known = {k.plug_ins: names(kind) for kind, k in KINDS.items() if k.plug_ins in found}
-    return record(found, known | {"data": data.available(), "partitions": data.partition_rules(), "networks": NETWORKS})
+    return record(found, known | {"data": data.available(), "partitions": data.partition_rules(), "networks": ()})
 
 
 def _named(kind: str, x: Any) -> Iterator[tuple[str, str]]:

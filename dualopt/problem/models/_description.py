@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from dualopt.losses import Loss
 from dualopt.problem.data._scaling import SHIFTS, Scaling
 from dualopt.problem.inputs import OffsetOrigin
 from dualopt.problem.models._file import Head, is_count, is_object
-from dualopt.problem.models._module import recipe
 from dualopt.problem.models._schema import PLAIN, Schema, class_number
 from dualopt.problem.models._training import BOUNDS
 from dualopt.problem.preprocessing import MISSING, Columns
 from dualopt.spec import Spec
+
+if TYPE_CHECKING:
+    from dualopt.problem.models._module import Recipe
 
 __all__ = ["described", "parts"]
 
@@ -67,7 +69,7 @@ def parts(head: Head, types: Iterable[Callable[..., Any]]) -> dict[str, Any]:
     scaling = head.part("scaling")
     how = scaling.text("how", "none", "divide", "unit-rows", *SHIFTS)
     divisor = scaling.get("divisor", "a positive number", lambda x: _is_number(x) and x > 0)
-    module = recipe(head, types, widths[0])
+    module = _module(head, types, widths[0])
     of_scaling, names = OF_COLUMNS if how in SHIFTS else (), _names(0 if module else len(widths) - 1)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(of_scaling, (widths[0],)) | (module.shapes if module else {})
     for (weights, constants), (inputs, outputs) in zip(names, () if module else pairwise(widths), strict=True):
@@ -94,6 +96,15 @@ def parts(head: Head, types: Iterable[Callable[..., Any]]) -> dict[str, Any]:
         "certificate": certificate,
         "record": record,
     }
+
+
+def _module(head: Head, functions: Iterable[Callable[..., Any]], features: int) -> Recipe | None:
+    """Return how the module is made that a description is of; None for one of layers."""
+    if head.get("module", "null or an object", lambda x: x is None or is_object(x)) is None:
+        return None
+    from dualopt.problem.models._module import recipe  # few ask for it
+
+    return recipe(head, functions, features)
 
 
 def _names(layers: int) -> list[tuple[str, str]]:

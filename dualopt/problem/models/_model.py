@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from dualopt.losses import Loss
 from dualopt.problem.data._scaling import SHIFTS, Scaling
 from dualopt.problem.models._description import described, parts
 from dualopt.problem.models._file import read_head, write
-from dualopt.problem.models._module import TrainedModule
 from dualopt.problem.models._schema import Schema
 from dualopt.problem.models._training import UNCERTIFIED, trained
 from dualopt.runs.trace import Trace
 from dualopt.spec import Spec
+
+if TYPE_CHECKING:
+    from dualopt.problem.models._module import TrainedModule
 
 __all__ = ["Model"]
 

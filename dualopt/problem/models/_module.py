@@ -115,8 +115,8 @@ class Recipe(NamedTuple):
         return TrainedModule(name=self.name, arguments=self.arguments, input_shape=self.input_shape, module=module)
 
 
-def recipe(head: Head, functions: Iterable[Callable[..., Any]], features: int) -> Recipe | None:
-    """Return the module that a description is of; None for one of layers.
+def recipe(head: Head, functions: Iterable[Callable[..., Any]], features: int) -> Recipe:
+    """Return how the module is made that a description is of.
 
     Only functions of this package and those that are handed in are called.
 
@@ -125,8 +125,6 @@ def recipe(head: Head, functions: Iterable[Callable[..., Any]], features: int) -
     ValueError
         If its function is not known here, or makes a module of other tensors than the file holds.
     """
-    if head.get("module", "null or an object", lambda x: x is None or is_object(x)) is None:
-        return None
     part = head.part("module")
     name, arguments = part.text("name"), part.get("arguments", "an object of plain values", _is_arguments)
     shape = tuple(part.get("input_shape", f"a list of numbers whose product is {features}", _is_shape))

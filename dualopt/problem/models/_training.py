@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses._offset import without_offset
-from dualopt.objectives import MLP, LinearModel, TorchModule
+from dualopt.objectives import MLP, LinearModel
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.problem.data._scaling import Scaling
-from dualopt.problem.models._module import TrainedModule
 from dualopt.problem.models._schema import Schema, class_number
 from dualopt.runs.trace import Trace
+
+if TYPE_CHECKING:
+    from dualopt.problem.models._module import TrainedModule
 
 __all__ = ["BOUNDS", "UNCERTIFIED", "trained"]
 
@@ -33,18 +35,19 @@ def trained(
     base = objective if rows is None else rows
     while isinstance(base, ObjectiveWrapper):
         base = base.objective
-    if not isinstance(base, LinearModel | MLP | TorchModule):
+    is_module = hasattr(base, "module_at")  # a TorchModule, whose file few need
+    if not (is_module or isinstance(base, LinearModel | MLP)):
         raise ValueError(f"objective must be one of rows and labels, not a {type(base).__name__}.")
     if trace.theta is None or tuple(trace.theta.shape) != tuple(base.shape):
         raise ValueError(f"trace must hold a model of shape {tuple(base.shape)}, which predicts for rows.")
     theta = to_numpy(trace.theta)
-    module = TrainedModule.of(base, theta) if isinstance(base, TorchModule) else None
-    layers = () if isinstance(base, TorchModule) else _layers(base, theta)
+    module = _module(base, theta) if is_module else None
+    layers = () if is_module else _layers(base, theta)
     if not np.isfinite(theta).all():
         raise ValueError(f"trace must hold a model that is finite, and its run has {trace.status}.")
     if schema is None:
         schema = Schema(
-            n_features=layers[0][0].shape[1] if module is None else module.n_features,
+            n_features=module.n_features if module is not None else layers[0][0].shape[1],
             feature_names=getattr(base, "feature_names", None),
             classes=getattr(base, "classes", None),
             scaling=Scaling() if scaling is None else scaling,
@@ -70,6 +73,13 @@ def _check_classes(classes: tuple[Any, ...] | None, number: int) -> None:
     """Refuse classes that could not be told."""
     if classes is not None and len(classes) != number:
         raise ValueError(f"classes of the data are {len(classes)}, and the loss has {number}: some have no name.")
+
+
+def _module(base: Any, theta: np.ndarray) -> TrainedModule:
+    """Return the module of PyTorch."""
+    from dualopt.problem.models._module import TrainedModule  # few ask for it
+
+    return TrainedModule.of(base, theta)
 
 
 def _layers(base: LinearModel | MLP, theta: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
