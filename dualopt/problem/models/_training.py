@@ -42,7 +42,7 @@ def trained(
         raise ValueError(f"trace must hold a model of shape {tuple(base.shape)}, which predicts for rows.")
     theta = to_numpy(trace.theta)
     module = _module(base, theta) if is_module else None
-    layers = () if is_module else _layers(base, theta)
+    layers: Any = () if is_module else _layers(base, theta)
     if not np.isfinite(theta).all():
         raise ValueError(f"trace must hold a model that is finite, and its run has {trace.status}.")
     if schema is None:
