@@ -35,9 +35,7 @@ def load(name: str, *, data_home: Path | None, split: str = "train", labels: str
         raw = stream.read()
     width = len(LABELS) + PIXELS
     if not raw or len(raw) % width:
-        raise ValueError(
-            f"path {str(path)!r} is no CIFAR-100 in binary: it has {len(raw)} bytes, not {width} an image."
-        )
+        raise ValueError(f"path {str(path)!r} is no CIFAR-100 in binary: {len(raw)} bytes are not {width} an image.")
     records = np.frombuffer(raw, np.uint8).reshape(-1, width)
     for kind, (place, classes) in LABELS.items():
         if records[:, place].max() >= classes:

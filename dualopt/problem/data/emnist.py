@@ -13,8 +13,8 @@ from dualopt.problem.data._idx import paired, read_idx
 
 SECTIONS = {"balanced": 47, "byclass": 62, "bymerge": 47, "digits": 10, "letters": 26, "mnist": 10}
 NAMES = {
-    "emnist": "EMNIST, handwritten letters and digits of 784 pixels (option section: letters, digits, balanced, byclass, "
-    "bymerge, mnist; IDX files in data_home)",
+    "emnist": "EMNIST, handwritten letters and digits of 784 pixels (option section: letters, digits, balanced, "
+    "byclass, bymerge, mnist; IDX files in data_home)",
     "emnist-l": "EMNIST-L of the FedDyn paper, the first ten letters: 48000 x 784, 10 classes (IDX files in data_home)",
 }
 FIRST_LETTERS = 10
