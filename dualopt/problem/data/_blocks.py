@@ -57,7 +57,7 @@ def rows_of_block(
         raise ValueError(f"clients must be at least the {peers.size} processes, not {len(parts)}.")
     mine = block(len(parts), peers)
     own = [parts[j] for j in mine]
-    places = np.sort(np.concatenate(own))
+    places = np.unique(np.concatenate(own))  # a row may be at several clients
     numbers = places if chosen is None else chosen[places]
     rows = numbers
     if chosen is not None and (source.scale if scale == "auto" else scale) in OF_ALL_ROWS:
