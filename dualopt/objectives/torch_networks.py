@@ -40,7 +40,7 @@ def cnn(
     *,
     filters: int = 64,
     layers: int = 2,
-    hidden: int | Sequence[int] = (394, 192),
+    hidden: int | tuple[int, ...] = (394, 192),
 ) -> Any:
     """Make the network of the FedDyn paper for CIFAR-10 and CIFAR-100.
 
@@ -58,7 +58,7 @@ def cnn(
         Filters of a convolutional layer.
     layers : int, default 2
         Number of convolutional layers.
-    hidden : int or sequence of int, default (394, 192)
+    hidden : int or tuple of int, default (394, 192)
         Widths of the fully connected layers.
     """
     widths = [hidden] if isinstance(hidden, int) else list(hidden)
