@@ -47,7 +47,6 @@ def dirichlet_replacement(y: np.ndarray, n_clients: int, alpha: float, seed: int
     >>> [len(rows) for rows in clients], len(np.unique(np.concatenate(clients))) < 100
     ([25, 25, 25, 25], True)
     """
-    y = np.asarray(y)
     n_clients = check_clients(len(y), n_clients)
     parameter = concentration(alpha)
     rng = generator(seed, PARTITION_STREAM)
