@@ -80,7 +80,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings(tmp_path: Any, **options: Any) -> Settings:
-    return Settings(out=tmp_path, rows=200, quick=True, **{"rounds": 2} | options)
+    given: dict[str, Any] = {"rounds": 2} | options
+    return Settings(out=tmp_path, rows=200, quick=True, **given)
 
 
 class Interrupted(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -447,9 +449,11 @@ def test_clients_that_share_rows_train_on_them(tmp_path):
 
 
 def test_what_check_partition_admits_with_replacement():
-    assert [rows.tolist() for rows in check_partition([[0, 0, 2], [2]], 4, replacement=True)] == [[0, 0, 2], [2]]
+    shared: Any = [[0, 0, 2], [2]]
+    assert [rows.tolist() for rows in check_partition(shared, 4, replacement=True)] == shared
     with pytest.raises(ValueError, match="clients overlap: client 1 has row 2, which client 0 has already"):
-        check_partition([[0, 1, 2], [2]], 4)
-    for clients, said in (([[0], []], "client 1 has none"), ([[0], [4]], "client 1 has row 4")):
+        check_partition([np.array([0, 1, 2]), np.array([2])], 4)
+    wrong: list[tuple[Any, str]] = [([[0], []], "client 1 has none"), ([[0], [4]], "client 1 has row 4")]
+    for clients, said in wrong:
         with pytest.raises(ValueError, match=said):
             check_partition(clients, 4, replacement=True)
