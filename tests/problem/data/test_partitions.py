@@ -457,3 +457,12 @@ def test_what_check_partition_admits_with_replacement():
     for clients, said in wrong:
         with pytest.raises(ValueError, match=said):
             check_partition(clients, 4, replacement=True)
+
+
+REFUSED = [(0, 1.0, "n_clients must be at"), (5, 1.0, "n_clients must be at"), (2, 0.0, "alpha must be")]
+
+
+@pytest.mark.parametrize(("n_clients", "alpha", "said"), REFUSED)
+def test_what_sampling_with_replacement_refuses(n_clients, alpha, said):
+    with pytest.raises(ValueError, match=said):
+        partition("dirichlet-replacement", np.array([0, 1, 0, 1]), n_clients, alpha=alpha)
