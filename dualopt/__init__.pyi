@@ -72,11 +72,14 @@ from .objectives import (
     LinearModel as LinearModel,
     LocalProblem as LocalProblem,
     NonconvexPenalty as NonconvexPenalty,
+    Objective as Objective,
     Quadratic as Quadratic,
     SharpnessAware as SharpnessAware,
+    TorchModule as TorchModule,
     linear_model as linear_model,
     mlp as mlp,
     reweighted as reweighted,
+    torch_module as torch_module,
 )
 from .problem.models import Model as Model, Schema as Schema, load_model as load_model
 from .regularisers import L1 as L1, L2 as L2

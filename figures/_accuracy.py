@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays.xp import Array, asarray_like, to_numpy
 from dualopt.engine.rounds import iterate
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Participation
-from dualopt.objectives import MLP
+from dualopt.objectives import MLP, TorchModule
 from dualopt.runs.trace import Trace
 from figures._local_models import LocalModels
 
-__all__ = ["accuracy_trace", "first_reached"]
+__all__ = ["accuracy_trace", "first_reached", "models_sent"]
 
 
 def accuracy_trace(
     algorithm: Algorithm,
-    network: MLP,
+    network: MLP | TorchModule,
     test: tuple[np.ndarray, np.ndarray],
     *,
     participation: Participation,
@@ -37,7 +38,7 @@ def accuracy_trace(
     ----------
     algorithm : Algorithm
         The method.
-    network : MLP
+    network : MLP or TorchModule
         The clients.
     test : tuple of two arrays
         Rows ``(m, d)`` and classes ``(m,)``.
@@ -53,7 +54,8 @@ def accuracy_trace(
         It is called with the snapshot and the latest row after every round.
     """
     theta = network.initial(0)
-    latest = LocalModels(network, theta)
+    latest = LocalModels(network, to_numpy(theta))
+    test = asarray_like(test[0], theta), test[1]
     at_start = _accuracy(network, theta, test)
     rows = [{"round": 0.0, "floats_up": 0.0, "accuracy": at_start, "server": at_start}]
     sent = 0
@@ -73,9 +75,28 @@ def accuracy_trace(
     return Trace(columns=columns, status=status, theta=theta)
 
 
-def _accuracy(network: MLP, theta: np.ndarray, test: tuple[np.ndarray, np.ndarray]) -> float:
+def _accuracy(network: MLP | TorchModule, theta: Array, test: tuple[Array, np.ndarray]) -> float:
     X, y = test
-    return float(np.mean(network.predict(theta, X) == y))  # in float64, so that 972 of 1000 is 0.972
+    found = to_numpy(network.predict(asarray_like(theta, X), X))
+    return float(np.mean(found == y))  # in float64, so that 972 of 1000 is 0.972
+
+
+def models_sent(trace: Trace, accuracy: float, each: int, column: str = "accuracy") -> str:
+    """Return how many models an active client sends until an accuracy, ``each`` in a round.
+
+    ``> n (x%)`` says that it was not reached with ``n`` models, and the highest that was.
+
+    Examples
+    --------
+    >>> columns = {"round": [0, 5, 10], "accuracy": [0.1, 0.8, 0.9]}
+    >>> trace = Trace(columns=columns, status="max_rounds", theta=None)
+    >>> models_sent(trace, 0.8, 2), models_sent(trace, 0.95, 2)
+    ('10', '> 20 (90.0%)')
+    """
+    rounds = first_reached(trace, accuracy, column)
+    if rounds is not None:
+        return f"{each * rounds}"
+    return f"> {each * trace.last['round']:.0f} ({100 * trace[column].max():.1f}%)"
 
 
 def first_reached(trace: Trace, accuracy: float, column: str = "accuracy") -> int | None:

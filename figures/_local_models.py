@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import Snapshot
 from dualopt.objectives import Objective
 
@@ -42,5 +43,5 @@ class LocalModels:
     def after(self, snapshot: Snapshot) -> np.ndarray:
         """Return them after a round, shape ``(N, *shape)``; every round must be shown, in order."""
         if snapshot.local_models is not None:
-            self._theta[list(snapshot.round.clients)] = snapshot.local_models
+            self._theta[list(snapshot.round.clients)] = to_numpy(snapshot.local_models)
         return self._theta

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, Typer
 
@@ -76,7 +76,10 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m figures"
 @app.command(cls=OneSentence)
 def draw(
     names: Annotated[
-        list[str] | None, Argument(metavar="[NAME]...", help="Figures, or files of your own; all of these by default.")
+        list[str] | None,
+        Argument(
+            metavar="[NAME]...", help="Figures, or files of your own; by default all but those that take many hours."
+        ),
     ] = None,
     data: Annotated[str, Option(help="digits, mnist, fashion-mnist, ... or the path of a file.")] = "digits",
     data_home: Annotated[Path | None, Option(help="Folder that holds your data sets.")] = None,
@@ -151,17 +154,27 @@ def draw(
         width=width,
         console=console,
     )
-    chosen = {Path(name).stem: own[name] if name in own else known[name] for name in names or known}
+    usual = [name for name in known if not _by_name(name)]
+    chosen = {Path(name).stem: own[name] if name in own else known[name] for name in names or usual}
     if make(chosen, settings, threads=threads, check=check, overwrite=overwrite) > LARGEST_DEVIATION:
         raise Exit(1)
 
 
 def _row(name: str) -> dict[str, str]:
     """Return what the list says of a figure, which is not imported."""
-    tree = syntax(f"figures.{name}")
-    assigned = {ast.unparse(x.targets[0]): x.value for x in tree.body if isinstance(x, ast.Assign)}
-    time = ast.literal_eval(assigned["TIME"]) if "TIME" in assigned else ""
-    return {"figure": name, "shows": summary(ast.get_docstring(tree) or ""), "takes": time}
+    shows = summary(ast.get_docstring(syntax(f"figures.{name}")) or "")
+    return {"figure": name, "shows": shows, "takes": _constant(name, "TIME", "")}
+
+
+def _by_name(name: str) -> bool:
+    """Tell whether a figure takes so long, or needs so much, that it is drawn where it is named alone."""
+    return _constant(name, "BY_NAME", False)
+
+
+def _constant(name: str, constant: str, default: Any) -> Any:
+    """Return a constant of the module of a figure, which is not imported."""
+    assigned = {ast.unparse(x.targets[0]): x.value for x in syntax(f"figures.{name}").body if isinstance(x, ast.Assign)}
+    return ast.literal_eval(assigned[constant]) if constant in assigned else default
 
 
 def _plug_in(name: str, known: Iterable[str]) -> dict[str, ModuleType]:

@@ -12,7 +12,7 @@ from dualopt.app.cli.progress import run_progress
 from dualopt.methods.participation import Full, UniformSubset
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
-from figures._accuracy import accuracy_trace, first_reached
+from figures._accuracy import accuracy_trace, models_sent
 from figures._feddyn_images import CLIENTS, LAYERS, WEIGHT_DECAY, Images, epochs_of, images, method, pooled
 from figures._panels import Panel, draw_panels, plain_ticks
 from figures._settings import Settings
@@ -136,7 +136,8 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
             cell = {"active": f"{percent}%", "split": split, "accuracy": f"{level.accuracy}%"}
             for model, column in COLUMNS.items():
                 ours = {
-                    words: _models(own[name], name, level.accuracy / 100.0, column) for name, words in LEGEND.items()
+                    words: models_sent(own[name], level.accuracy / 100.0, 1 + (name == "scaffold"), column)
+                    for name, words in LEGEND.items()
                 }
                 theirs = {
                     f"{words}, paper": f"{getattr(level, name)}" if column == "accuracy" else "-"
@@ -145,13 +146,6 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
                 }
                 rows.append(cell | {"model": model} | ours | theirs)
     return rows
-
-
-def _models(trace: Trace, name: str, accuracy: float, column: str) -> str:
-    each, rounds = 1 + (name == "scaffold"), first_reached(trace, accuracy, column)
-    if rounds is not None:
-        return f"{each * rounds}"
-    return f"> {each * trace.last['round']:.0f} ({100 * trace[column].max():.1f}%)"
 
 
 def _epochs(name: str, percents: Sequence[int]) -> str:

@@ -21,6 +21,7 @@ EXTRAS = {  # by the module: the name of the package, and the extra
     "rich": ("rich", "app"),
     "scipy": ("SciPy", "sparse"),
     "sklearn": ("scikit-learn", "app"),
+    "torch": ("torch", "torch"),
     "typer": ("typer", "app"),
 }
 

@@ -11,5 +11,6 @@ from .quadratic import Quadratic as Quadratic
 from .rows import ClientRows as ClientRows
 from .scales import Reweighted as Reweighted, reweighted as reweighted
 from .sharpness_aware import SharpnessAware as SharpnessAware
+from .torch_objective import TorchModule as TorchModule, torch_module as torch_module
 from .wrapper import ObjectiveWrapper as ObjectiveWrapper
 from .zero_chain import ZeroChain as ZeroChain

@@ -101,14 +101,11 @@ class FiniteSum(Objective):
 
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta_j)``, shape ``(N,)``."""
-        theta = self._points(theta)
-        xp = array_namespace(theta)
 
-        def one(block: Block, points: Array) -> tuple[Array]:
-            z, _ = self._predictors(points, block)
-            return (xp.vecdot(block.w, self.loss.value(z, block.y)),)
+        def finish(points: Array, value: Array) -> tuple[Array]:
+            return (self._value_with_ridge(value, points),)
 
-        return self.rows.sum(one, theta, finish=lambda points, value: (self._value_with_ridge(value, points),))[0]
+        return self.rows.sum(self._block_value, self._points(theta), finish=finish)[0]
 
     def gradient(self, theta: Array) -> Array:
         """Return the gradients (subgradients where nonsmooth), shape ``(N, *shape)``; no values are computed."""
@@ -152,8 +149,18 @@ class FiniteSum(Objective):
         value, gradient = self.rows.sum(self._block_value_and_gradient, self._points(theta), finish=finish)
         return value, self._shaped(gradient)
 
+    def _block_value(self, block: Block, points: Array) -> tuple[Array]:
+        """Return what the rows of a block add to values, ``(c,)``."""
+        z, _ = self._predictors(points, block)
+        return (array_namespace(z).vecdot(block.w, self.loss.value(z, block.y)),)
+
+    def _block_gradient(self, block: Block, points: Array) -> tuple[Array]:
+        """Return what they add to gradients, in the form of ``points``."""
+        z, way = self._predictors(points, block)
+        return (self._backward(points, block, way, self._weighted(self.loss.gradient(z, block.y), block)),)
+
     def _block_value_and_gradient(self, block: Block, points: Array) -> tuple[Array, Array]:
-        """Return what the rows of a block add to values ``(c,)`` and gradients, these in the form of ``points``."""
+        """Return both."""
         z, way = self._predictors(points, block)
         value, slope = self.loss.value_and_gradient(z, block.y)
         value = array_namespace(value).vecdot(block.w, value)
@@ -199,14 +206,7 @@ class FiniteSum(Objective):
         return self._gradient(theta, sample)
 
     def _gradient(self, theta: Array, sample: Sample | None) -> Array:
-        theta = self._points(theta)
-
-        def one(block: Block, points: Array) -> tuple[Array]:
-            z, way = self._predictors(points, block)
-            slopes = self._weighted(self.loss.gradient(z, block.y), block)
-            return (self._backward(points, block, way, slopes),)
-
-        return self._shaped(self.rows.sum(one, theta, sample, self._finish)[0])
+        return self._shaped(self.rows.sum(self._block_gradient, self._points(theta), sample, self._finish)[0])
 
     def select(self, ids: Sequence[int]) -> Self:
         """Return the objective of the clients ``ids``; data and cached factors are shared, not copied."""

@@ -18,7 +18,7 @@ from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
 from dualopt.problem.inputs import as_clients
 
-__all__ = ["MLP", "mlp"]
+__all__ = ["MLP", "class_number", "mlp", "require_ridge"]
 
 INITIAL_STREAM = (5,)
 
@@ -244,13 +244,8 @@ def mlp(
         raise ValueError("X must be dense for a network, which the option storage=dense of LIBSVM data makes it.")
     if any(width < 1 for width in layers):
         raise ValueError(f"layers must be widths of at least 1, not {tuple(layers)}.")
-    if not (math.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"ridge must be a finite number, at least 0, not {ridge}.")
-    if classes is None:
-        if peers.size > 1:
-            raise ValueError("classes must be given where other processes have other rows.")
-        xp = array_namespace(y)
-        classes = max(2, int(xp.max(y)) + 1) if xp.isdtype(y.dtype, "integral") and y.shape[0] else 2
+    require_ridge(ridge)
+    classes = class_number(y, classes, peers)
     loss = Multinomial(classes=classes)
     widths = (*(int(width) for width in layers), classes)
     with peers.together():
@@ -260,3 +255,24 @@ def mlp(
     rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, outputs=widths[0], peers=peers)
     weights_of_clients = as_client_weights(client_weights, rows.sizes)
     return MLP(loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *widths), weights=weights_of_clients)
+
+
+def class_number(y: Array, classes: int | None, peers: Communicator) -> int:
+    """Return how many classes there are: as given, or one more than the largest label.
+
+    >>> import numpy as np
+    >>> class_number(np.array([0, 2, 1]), None, ALONE), class_number(np.array([0]), 4, ALONE)
+    (3, 4)
+    """
+    if classes is not None:
+        return classes
+    if peers.size > 1:
+        raise ValueError("classes must be given where other processes have other rows.")
+    xp = array_namespace(y)
+    return max(2, int(xp.max(y)) + 1) if xp.isdtype(y.dtype, "integral") and y.shape[0] else 2
+
+
+def require_ridge(ridge: float) -> None:
+    """Refuse a weight decay that is no finite number of at least 0."""
+    if not (math.isfinite(ridge) and ridge >= 0):
+        raise ValueError(f"ridge must be a finite number, at least 0, not {ridge}.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.arrays.communicator import ALONE, Communicator, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 from dualopt.losses import Loss
-from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
+from dualopt.objectives import Composite, FiniteSum, NonconvexPenalty, linear_model
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives._weights import parse_numbers, positive
 from dualopt.objectives.linear import kind_of_intercept
@@ -32,13 +32,17 @@ from dualopt.problem.options import (
     PLACES,
     ProblemOptions,
     check_options,
-    hidden_layers,
     load_options,
+    network_of,
     own_model,
     rule_of_partition,
 )
 from dualopt.problem.problem import Problem
 from dualopt.spec import Spec, built, pairs
+
+if TYPE_CHECKING:
+    from dualopt.problem.networks import Layers, Module
+    from dualopt.problem.problem import Network
 
 __all__ = ["automatic_loss", "build_problem"]
 
@@ -77,14 +81,16 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     if not isinstance(options, ProblemOptions):
         raise ValueError(f"options must be ProblemOptions or text such as 'problem: digits', not {options!r}.")
     peers.agree({name: value for name, value in asdict(options).items() if name not in PLACES})
-    layers = hidden_layers(options.model)
-    if layers is not None and options.loss not in ("auto", "multinomial"):
-        raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")
+    model = network_of(options.model)
+    if model is not None and model.losses and options.loss not in ("auto", *model.losses):
+        raise ValueError(f"loss must be {' or '.join(model.losses)} for model {options.model}, not {options.loss!r}.")
     if options.loss != "auto":
         Spec.parse(options.loss, "loss").target("loss")  # before the data, which may take long to load
     options = replace(options, partition=rule_of_partition(options))
     check_options(options)
-    upload = uploader(options.device)
+    upload = uploader(options.device) if model is None else model.uploader(options.device)
+    if options.dtype == "auto":
+        options = replace(options, dtype="float64" if model is None else model.dtype)
     if test and options.split is not None:
         raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
     reading = load_options(options)
@@ -92,8 +98,9 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         data = open_source(options.data, share=peers.share, **reading)
         known = _facts(data) if peers.size > 1 else {}
     peers.agree(known)
-    loss_was_chosen = options.loss == "auto" and layers is None
-    name = automatic_loss(data.y) if loss_was_chosen else "multinomial" if layers is not None else options.loss
+    loss_was_chosen = options.loss == "auto" and model is None
+    chosen_loss = automatic_loss(data.y) if model is None or not model.losses else model.losses[0]
+    name = chosen_loss if options.loss == "auto" else options.loss
     loss = _loss(name, options.loss_param, data.y)
     if data.offset is not None:
         require_takes(loss, exposure=options.exposure is not None)
@@ -127,7 +134,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         "client_names": None if client_names is None else client_names[mine.start : mine.stop],
     }
     of_rows, scale = (y, counts, offset), reading["scale"]
-    wanted = layers is None and options.device == "cpu" and kind_of_intercept(options.intercept) != "none"
+    wanted = model is None and options.device == "cpu" and kind_of_intercept(options.intercept) != "none"
     X, of_rows, clients, scaling = rows_of_block(
         data, of_rows, chosen, clients, scale, options.dtype, peers, ones=wanted
     )
@@ -135,7 +142,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     n_features = data.shape[1]
     objective, rows, network = _objective(
         options,
-        layers,
+        model,
         weights,
         upload(X),
         upload(y),
@@ -152,7 +159,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         other = load(options.data, **reading, split="test")
         classes = None if loss.labels == "real" else data.y
         held_out = upload(other.X), upload(encode_labels(other.y, loss.labels, classes=classes))
-    hint = _scale_hint(rows, options.mu, peers) if layers is None else {}
+    hint = _scale_hint(rows, options.mu, peers) if network is None else {}
     spread = f"{min(sizes)} rows" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)} rows"
     return Problem(
         objective=objective,
@@ -161,7 +168,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         network=network,
         name=data.name,
         data=f"{data.name} ({sum(sizes)} x {n_features}, {X.dtype}{_computed(X, rows, peers)}): {data.description}",
-        loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
+        loss=name if model is None else f"{name}, {model.words(network)}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
         added=_added(options) | hint | ({} if options.device == "cpu" else {"device": options.device}),
@@ -275,7 +282,7 @@ def _row_weights(options: ProblemOptions, data: Source, chosen: Array | None, y:
 
 def _objective(
     options: ProblemOptions,
-    layers: tuple[int, ...] | None,
+    model: Layers | Module | None,
     weights: str | list[float],
     X: Array,
     y: Array,
@@ -286,14 +293,14 @@ def _objective(
     ones: bool,
     names: Mapping[str, Any],
     peers: Communicator,
-) -> tuple[Any, FiniteSum, MLP | None]:
+) -> tuple[Any, FiniteSum, Network | None]:
     """Return the objective, the rows of the clients, and the network if there is one; weights are of these clients.
 
     Features that end with a column of ``ones`` are of this function, and not copied.
     """
-    network: MLP | None = None
-    if layers is None:
-        model = linear_model(
+    network: Network | None = None
+    if model is None:
+        linear = linear_model(
             X,
             y,
             loss=loss,
@@ -308,22 +315,14 @@ def _objective(
             peers=peers,
         )
         if ones:
-            model = replace(model, intercept=True, free_intercept=kind_of_intercept(options.intercept) == "free")
-        objective: Any = replace(model, **names)
+            linear = replace(linear, intercept=True, free_intercept=kind_of_intercept(options.intercept) == "free")
+        objective: Any = replace(linear, **names)
         rows: FiniteSum = objective
         if (own := own_model(options.model)) is not None:
             objective = own.given({"objective": objective}).build("objective")
     else:
-        network = mlp(
-            X,
-            y,
-            layers=layers,
-            classes=loss.outputs,
-            ridge=options.mu,
-            clients=clients,
-            client_weights=weights,
-            peers=peers,
-        )
+        shared = {"ridge": options.mu, "clients": clients, "client_weights": weights, "peers": peers}
+        network = model.build(X, y, loss=loss, **shared)
         objective, rows = network, network
     if options.penalty:
         objective = NonconvexPenalty(objective=objective, lam=options.penalty)

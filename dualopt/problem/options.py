@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.objectives import Objective
 from dualopt.objectives._weights import as_client_weights, parse_numbers
@@ -14,7 +14,9 @@ from dualopt.problem.data.partitions import partition_rule
 from dualopt.problem.inputs import parse_class_weight, require_one_offset
 from dualopt.problem.preprocessing import REFUSE, TableOptions
 from dualopt.spec import Spec, built, pairs
-from dualopt.spec.plugins import entry_points, is_spelled
+
+if TYPE_CHECKING:
+    from dualopt.problem.networks import Layers, Module
 
 __all__ = [
     "MODELS",
@@ -22,8 +24,8 @@ __all__ = [
     "PLACES",
     "ProblemOptions",
     "check_options",
-    "hidden_layers",
     "load_options",
+    "network_of",
     "number",
     "own_model",
     "rule_of_partition",
@@ -31,7 +33,6 @@ __all__ = [
 
 PLACES = ("data", "data_home")  # options that say where the data are, which need not be the same for all processes
 COLUMNS = ("label", "client", "sample_weight", "offset", "exposure")  # of a table, which are no features
-MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +68,12 @@ class ProblemOptions:
     rows : int, optional
         Use so many rows, drawn at random with the seed.
     dtype : str
-        float64 or float32.
+        float64 or float32; auto: float32 for modules of PyTorch, else float64.
     storage : str
         How features are kept: sparse, dense, or auto for the faster where the data are sparse.
     device : str
-        Where rows and models are: cpu, or cuda for a GPU (needs CuPy). Everything random is drawn on the CPU.
+        Where rows and models are: cpu, or cuda for a GPU (needs CuPy, or PyTorch for its modules). Everything random is
+        drawn on the CPU.
     clients : int
         Number of clients.
     partition : str
@@ -89,8 +91,8 @@ class ProblemOptions:
     loss_param : list of str
         Parameter of the loss, such as delta=0.5; repeatable.
     model : str
-        linear; mlp=200,100 for a network with hidden layers of these widths; or FILE.py:NAME, clients of yours made
-        of the linear ones.
+        linear; mlp=200,100 for a network with hidden layers of these widths; cnn or lenet (need PyTorch); or
+        FILE.py:NAME, a module of PyTorch, or clients of yours made of the linear ones.
     mu : float
         Weight of the ridge.
     penalty : float
@@ -122,7 +124,7 @@ class ProblemOptions:
     categories: str = "refuse"
     scale: str = "auto"
     rows: int | None = None
-    dtype: str = "float64"
+    dtype: str = "auto"
     storage: str = "auto"
     device: str = "cpu"
     clients: int = 8
@@ -160,8 +162,10 @@ def check_options(options: ProblemOptions) -> None:
     parse_class_weight(options.class_weight)
     require_one_offset(options.offset, options.exposure)
     of_linear = ("class_weight", "sample_weight", "offset", "exposure")
-    if options.model.startswith("mlp") and any(getattr(options, name) for name in of_linear):
-        raise ValueError("class_weight, sample_weight, offset and exposure are for linear models, not for model mlp.")
+    if any(getattr(options, name) for name in of_linear) and network_of(options.model) is not None:
+        raise ValueError(f"{', '.join(of_linear[:-1])} and exposure are for linear models, not for {options.model!r}.")
+    if options.dtype not in (words := ("auto", "float64", "float32")):
+        raise ValueError(f"dtype must be one of {', '.join(words)}; not {options.dtype!r}.")
     for name, value in (("mu", options.mu), ("sigma", options.sigma)):
         if value is not None and not 0 <= value < math.inf:
             raise ValueError(f"{name} must be a finite number, at least 0, not {value}.")
@@ -184,32 +188,23 @@ def rule_of_partition(options: ProblemOptions) -> str:
     return "natural"
 
 
-def own_model(text: str) -> Spec | None:
-    """Return the plug-in that makes clients of the linear ones; None for a model of this package."""
-    spec = Spec.parse(text, "objective")
-    if not (is_spelled(spec.name) or spec.name in entry_points("objectives")):
+def network_of(text: str) -> Layers | Module | None:
+    """Return the network that a model is (:func:`dualopt.problem.networks.network_of`); None for a linear one."""
+    if text == "linear":
         return None
+    from dualopt.problem.networks import network_of as found  # few ask for it
+
+    return found(text)
+
+
+def own_model(text: str) -> Spec | None:
+    """Return the plug-in that makes clients of the linear ones; None for a model of this package, and for networks."""
+    if text == "linear" or network_of(text) is not None:
+        return None
+    spec = Spec.parse(text, "objective")
     if "objective" not in {f.name for f in fields(spec.target("objective"))}:
         raise ValueError(f"model {spec.name!r} must have a field objective, for the linear clients that it is made of.")
     return spec
-
-
-def hidden_layers(text: str) -> tuple[int, ...] | None:
-    """Read ``"mlp=200,100"``, the widths of the hidden layers; None for ``"linear"`` and for a plug-in."""
-    if text == "linear" or own_model(text) is not None:
-        return None
-    kind, _, widths = text.partition("=")
-    try:
-        found = tuple(int(width) for width in widths.split(","))
-    except ValueError:
-        found = ()
-    if kind != "mlp" or not found or min(found) < 1:
-        raise ValueError(
-            f"model must be linear, mlp=WIDTH,WIDTH,... such as mlp=200,100, or FILE.py:NAME; not {text!r}."
-        )
-    if max(found) > MOST_WIDTH:
-        raise ValueError(f"model must have layers of at most {MOST_WIDTH} units, not {max(found)}.")
-    return found
 
 
 def load_options(options: ProblemOptions) -> dict[str, Any]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.arrays.communicator import Communicator
 from dualopt.arrays.xp import Array, array_namespace, is_sparse
 from dualopt.losses._offset import label_and_offset
-from dualopt.objectives import MLP, FiniteSum
+from dualopt.objectives import FiniteSum
 from dualopt.objectives.rows import predictors
 from dualopt.problem.models import Model, Schema
 from dualopt.runs.trace import Trace
+
+if TYPE_CHECKING:
+    from dualopt.objectives import MLP, TorchModule
+
+    Network = MLP | TorchModule
 
 __all__ = ["Problem"]
 
@@ -29,7 +34,7 @@ class Problem:
         The rows of the clients: of the linear model, or under the network.
     sizes : tuple of int
         How many rows each client has.
-    network : MLP, optional
+    network : MLP or TorchModule, optional
         The network, of a model that is not linear.
     name : str
         Name of the data.
@@ -62,7 +67,7 @@ class Problem:
     objective: Any
     rows: FiniteSum
     sizes: tuple[int, ...]
-    network: MLP | None
+    network: Network | None
     name: str
     data: str
     loss: str

@@ -704,6 +704,27 @@ TABLE |= {
             Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
+    "dualopt/objectives/torch_objective.py": Judges(  # with PyTorch, without which its tests do not run
+        (Selected("tests/objectives/test_torch_module.py"), Selected("tests/methods/test_torch_methods.py"))
+    ),
+    "dualopt/objectives/_torch_checks.py": Judges(
+        (Selected("tests/objectives/test_torch_module.py", "refused|frozen|rows_may"),)
+    ),
+    "dualopt/objectives/torch_networks.py": Judges(
+        (
+            Selected("dualopt/objectives/torch_networks.py"),
+            Selected("tests/objectives/test_torch_module.py", "network_of_feddyn"),
+        )
+    ),
+    "dualopt/objectives/augmentation.py": Judges(
+        (Selected("tests/objectives/test_torch_module.py", "crop|augmentation|changed"),)
+    ),
+    "dualopt/problem/data/replacement.py": Judges(
+        (
+            Selected("dualopt/problem/data/replacement.py"),
+            Selected("tests/problem/data/test_partitions.py", "replacement|share_rows"),
+        )
+    ),
     "dualopt/objectives/convex_chain.py": Judges(
         (
             Selected("dualopt/objectives/convex_chain.py"),

@@ -16,6 +16,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "by label": {"data": "digits", "clients": 7, "partition": "by-label"},
     "of many sizes": {"data": "digits", "clients": 9, "partition": "dirichlet", "alpha": 0.3, "dtype": "float32"},
     "free intercept": {"data": "breast_cancer", "clients": 3, "intercept": "free", "class_weight": "balanced"},
+    "rows at several clients": {"data": "digits", "clients": 5, "partition": "dirichlet-replacement", "alpha": 0.5},
     "scaled rows": {"data": "digits", "clients": 4, "scale": "unit-rows"},
 }
 

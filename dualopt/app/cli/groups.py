@@ -58,7 +58,7 @@ GROUPS = (
         "Model and rows",
         "docs/use_the_model.md",
         main=("model", "data", "data_home", "loss", "out", "overwrite"),
-        more=("without_offset", "split", "data_param"),
+        more=("network", "without_offset", "split", "data_param"),
         commands=("predict",),
     ),
     Group(

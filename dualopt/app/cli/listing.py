@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from typer import Argument
 
 from dualopt.app.cli import output
+from dualopt.objectives.torch_networks import TORCH_NETWORKS
 from dualopt.problem import data
 from dualopt.spec import KINDS, names
 from dualopt.spec.discover import discover, summary, unknown_name
@@ -41,7 +42,10 @@ def list_names(
         "models": {
             "linear": "one linear predictor, or one for each class",
             "mlp=WIDTHS": "a network with hidden layers of these widths, for classes",
+            "FILE.py:NAME": "any torch.nn.Module, or clients of yours made of the linear ones",
         }
+        | _summaries(TORCH_NETWORKS)
+        | listed("networks", TORCH_NETWORKS)
         | listed("objectives", ()),
         "stopping": _named("stop", "NUMBER"),
         "participation": _named("participation", "NUMBER"),

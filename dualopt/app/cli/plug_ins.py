@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dualopt.problem import data
-from dualopt.problem.options import ProblemOptions
+from dualopt.problem.options import ProblemOptions, network_of
 from dualopt.spec import KINDS, Spec, names
 from dualopt.spec.plugins import record
 
@@ -34,14 +34,19 @@ def plug_ins(problem: ProblemOptions, methods: Iterable[Spec], **others: Iterabl
     ['file', 'sha256']
     """
     used: list[tuple[str, Any]] = [("loss", problem.loss), ("regulariser", problem.regulariser)]
-    used += [("objective", problem.model), *(("algorithm", spec) for spec in methods)]
+    used += [("algorithm", spec) for spec in methods]
     used += [(kind, x) for kind, several in others.items() for x in several]
     found: dict[str, list[str]] = {"data": [problem.data], "partitions": [problem.partition]}
+    network = network_of(problem.model)
+    if network is None:
+        used.append(("objective", problem.model))
+    else:
+        found["networks"] = [network.name]
     for kind, x in used:
         for of, name in _named(kind, x):
             found.setdefault(KINDS[of].plug_ins, []).append(name)
     known = {k.plug_ins: names(kind) for kind, k in KINDS.items() if k.plug_ins in found}
-    return record(found, known | {"data": data.available(), "partitions": data.partition_rules()})
+    return record(found, known | {"data": data.available(), "partitions": data.partition_rules(), "networks": ()})
 
 
 def _named(kind: str, x: Any) -> Iterator[tuple[str, str]]:

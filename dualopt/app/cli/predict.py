@@ -15,6 +15,7 @@ from dualopt.problem.models._new_rows import new_rows
 from dualopt.problem.models._predictions import agreement, prediction_columns, write_predictions
 from dualopt.problem.options import number
 from dualopt.spec import Spec, pairs
+from dualopt.spec.plugins import find
 
 __all__ = ["predict"]
 
@@ -34,6 +35,9 @@ def predict(
     loss: Annotated[
         str | None, Option(help="The loss of the model, FILE.py:NAME, where it is one of yours: models hold no code.")
     ] = None,
+    network: Annotated[
+        str | None, Option(help="The module of the model, FILE.py:NAME, where it is one of yours, for the same reason.")
+    ] = None,
     without_offset: Annotated[
         bool, Option("--without-offset", help="Predict for an offset of 0, an exposure of 1, whatever the data have.")
     ] = False,
@@ -45,6 +49,7 @@ def predict(
     output.check_file(out, "out")
     require(overwrite or not out.exists(), f"out {str(out)!r} is there already: give another --out, or --overwrite")
     types = () if loss is None else (Spec.parse(loss, "loss").target("loss"),)
+    types += () if network is None else (find("networks", network, "network"),)
     trained = Model.load(model, types=types)
     options = {name: number(text) for name, text in pairs(data_param or [], "data_param").items()}
     options |= {} if split is None else {"split": split}

@@ -42,10 +42,15 @@ def dealt(rule: Callable[..., Any], y: np.ndarray, n_clients: int, seed: int = 0
 
 
 def test_every_row_has_one_client_and_every_client_rows(rule: Any, labels: np.ndarray, n_clients: int) -> None:
-    """Every row is dealt to one client, every client has rows, and there are as many clients as asked for."""
+    """Every row is dealt to one client, every client has rows, and there are as many clients as asked for.
+
+    A rule with ``replacement = True`` may deal a row to several, and as many rows in all as there are.
+    """
+    replacement = getattr(rule, "replacement", False)
     for seed in range(5):
         parts = dealt(rule, labels, n_clients, seed)
-        check_partition(parts, len(labels))
+        check_partition(parts, len(labels), replacement=replacement)
+        assert sum(map(len, parts)) == len(labels)
         assert len(parts) == n_clients, f"{len(parts)} clients instead of {n_clients}."
 
 

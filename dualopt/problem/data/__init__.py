@@ -23,6 +23,7 @@ from dualopt.problem.data.partitions import (
     partition_rules,
     subsample,
 )
+from dualopt.problem.data.replacement import dirichlet_replacement
 from dualopt.problem.data.scaling import scale
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "consecutive",
     "dirichlet",
     "dirichlet_clients",
+    "dirichlet_replacement",
     "encode_labels",
     "iid",
     "load",

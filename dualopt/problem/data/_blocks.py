@@ -68,13 +68,14 @@ def rows_of_block(
         raise ValueError(f"clients must be at least the {peers.size} processes, not {len(parts)}.")
     mine = block(len(parts), peers)
     own = [parts[j] for j in mine]
-    places = np.sort(np.concatenate(own))
+    places = np.unique(np.concatenate(own))  # a row may be at several clients
     numbers = places if chosen is None else chosen[places]
     rows = numbers
     if chosen is not None and (source.scale if scale == "auto" else scale) in OF_ALL_ROWS:
         others = np.setdiff1d(np.arange(source.shape[0]), chosen, assume_unique=True)  # each is read by one process
         rows = np.union1d(numbers, others[peers.rank :: peers.size])
-    ones = ones and rows is numbers and math.prod(source.shape) >= LARGE
+    once = sum(map(len, own)) == len(places)  # rows at several clients are no permutation of those that are read
+    ones = ones and once and rows is numbers and math.prod(source.shape) >= LARGE
     X, scaling = read_rows(source, Part(rows, peers), scale, dtype, ones=ones)
     X = X if rows is numbers else X[np.searchsorted(rows, numbers)]
     own = [np.searchsorted(places, part) for part in own]

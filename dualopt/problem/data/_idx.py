@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import find, open_binary
 
-__all__ = ["load_images", "read_idx"]
+__all__ = ["load_images", "paired", "read_idx"]
 
 _UNSIGNED_BYTE = 0x08
 _PREFIX = {"train": "train", "test": "t10k"}
@@ -78,6 +79,17 @@ def load_images(name: str, data_home: Path | None, split: str, title: str) -> Ra
         for file in files
     ]
     images, labels = read_idx(paths[0], ndim=3), read_idx(paths[1], ndim=1)
+    return paired(images, labels, paths, f"{title}, {split} split")
+
+
+def paired(images: np.ndarray, labels: np.ndarray, paths: Sequence[Path], title: str) -> RawData:
+    """Return images ``(m, height, width)`` as rows, with their labels; ``paths`` are where they come from.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many labels as images.
+    """
     if images.shape[0] != labels.shape[0]:
         raise ValueError(
             f"path {str(paths[0])!r} has {images.shape[0]} images, but {str(paths[1])!r} has {labels.shape[0]} labels."
@@ -87,5 +99,5 @@ def load_images(name: str, data_home: Path | None, split: str, title: str) -> Ra
         X=images.reshape(images.shape[0], pixels),
         y=labels,
         scale=255.0,
-        description=f"{title}, {split} split, from {paths[0].parent}",
+        description=f"{title}, from {paths[0].parent}",
     )

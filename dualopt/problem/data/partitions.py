@@ -262,7 +262,8 @@ def partition(
     ----------
     kind : str
         A name of `partition_rules`: "iid", "consecutive", "by-label", "dirichlet", "dirichlet-clients", "lognormal",
-        "natural"; or a plug-in, ``FILE.py:name``, a function that takes what they take, whose result is checked.
+        "dirichlet-replacement", "natural"; or a plug-in, ``FILE.py:name``, a function that takes what they take, whose
+        result is checked.
     y : array, shape (m,)
         Labels.
     n_clients : int
@@ -278,7 +279,7 @@ def partition(
 
     Returns
     -------
-    list of N arrays of int64, disjoint, nonempty, together all rows
+    list of N arrays of int64, nonempty, and but for a rule that samples with replacement disjoint, together all rows
 
     Raises
     ------
@@ -301,7 +302,7 @@ def partition(
     parts = rule(**{name: value for name, value in arguments.items() if name in accepted})
     if kind not in partition_rules():
         try:
-            parts = check_partition(parts, len(y))
+            parts = check_partition(parts, len(y), replacement=getattr(rule, "replacement", False))
         except ValueError as error:
             raise ValueError(f"partition {kind!r}: {error}") from None
     if len(parts) != n_clients:
@@ -337,13 +338,14 @@ def partition_rules() -> dict[str, Callable[..., list[np.ndarray]]]:
 
     A module of this package adds rules by defining ``PARTITIONS``, a dictionary of names and functions; no list is
     edited. A rule takes any of ``y``, ``m``, ``n_clients``, ``alpha``, ``sigma``, ``seed`` and ``clients``, by these
-    names and with the meaning that they have in `partition`; ``sigma`` needs a default.
+    names and with the meaning that they have in `partition`; ``sigma`` needs a default. One that deals a row to several
+    clients has the attribute ``replacement = True``.
 
     Examples
     --------
     >>> from dualopt.problem.data import partition_rules
-    >>> sorted(partition_rules())
-    ['by-label', 'consecutive', 'dirichlet', 'dirichlet-clients', 'iid', 'lognormal', 'natural']
+    >>> sorted(partition_rules())[:4]
+    ['by-label', 'consecutive', 'dirichlet', 'dirichlet-clients']
     """
     found = {name: rule for module in modules() for name, rule in getattr(module, "PARTITIONS", {}).items()}
     return PARTITIONS | found  # those of this module first
@@ -382,7 +384,7 @@ def subsample(y: np.ndarray, rows: int, seed: int) -> np.ndarray:
     return np.sort(generator(seed, SAMPLE_STREAM).choice(len(y), size=rows, replace=False)).astype(np.int64)
 
 
-def check_partition(clients: Sequence[np.ndarray], m: int) -> list[np.ndarray]:
+def check_partition(clients: Sequence[np.ndarray], m: int, *, replacement: bool = False) -> list[np.ndarray]:
     """Check that a partition of the user's is one, and return it as arrays of int64.
 
     Parameters
@@ -391,6 +393,8 @@ def check_partition(clients: Sequence[np.ndarray], m: int) -> list[np.ndarray]:
         The rows of each client, counted from 0.
     m : int
         Number of rows.
+    replacement : bool, default False
+        Whether a row may be at several clients, several times at one, and at none.
 
     Returns
     -------
@@ -412,9 +416,11 @@ def check_partition(clients: Sequence[np.ndarray], m: int) -> list[np.ndarray]:
     given = [np.asarray(rows) for rows in clients]
     if _covers(given, m):
         return [rows.astype(np.int64) for rows in given]
-    checked = [_client_rows(number, rows, m) for number, rows in enumerate(given)]  # to name what is wrong
+    checked = [_client_rows(number, rows, m, replacement) for number, rows in enumerate(given)]  # names what is wrong
     if not checked:
         raise ValueError("clients must hold at least one client, got none.")
+    if replacement:
+        return checked
     owner = np.full(m, -1)
     for number, rows in enumerate(checked):
         taken = owner[rows] >= 0
@@ -433,7 +439,7 @@ def _covers(clients: list[np.ndarray], m: int) -> bool:
     return len(rows) == m and rows.min() >= 0 and rows.max() < m and bool((np.bincount(rows, minlength=m) == 1).all())
 
 
-def _client_rows(number: int, rows: np.ndarray, m: int) -> np.ndarray:
+def _client_rows(number: int, rows: np.ndarray, m: int, replacement: bool) -> np.ndarray:
     if rows.size == 0:
         raise ValueError(f"clients must have rows, but client {number} has none.")
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
@@ -445,7 +451,7 @@ def _client_rows(number: int, rows: np.ndarray, m: int) -> np.ndarray:
     if outside.size:
         raise ValueError(f"clients must have rows between 0 and {m - 1}, but client {number} has row {outside[0]}.")
     values, counts = np.unique(rows, return_counts=True)
-    if counts.max() > 1:
+    if counts.max() > 1 and not replacement:
         raise ValueError(
             f"clients must have each row once, but client {number} has row {values[np.argmax(counts)]} "
             f"{counts.max()} times."

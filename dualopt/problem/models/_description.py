@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from dualopt.problem.models._schema import PLAIN, Schema, class_number
 from dualopt.problem.models._training import BOUNDS
 from dualopt.problem.preprocessing import MISSING, Columns
 from dualopt.spec import Spec
+
+if TYPE_CHECKING:
+    from dualopt.problem.models._module import Recipe
 
 __all__ = ["described", "parts"]
 
@@ -34,10 +37,12 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError(f"classes must be numbers, words or truth values in a file, not {label!r}.")
     for names, layer in zip(_names(len(model.layers)), model.layers, strict=True):
         arrays |= dict(zip(names, layer, strict=True))
+    arrays |= {} if model.module is None else model.module.arrays
     if scaling.how in SHIFTS:
         arrays |= {name: getattr(scaling, name) for name in OF_COLUMNS}
     fields = {
         "layers": list(model.widths),
+        "module": None if model.module is None else model.module.fields,
         "loss": _placeless(Spec.of(model.loss, full=True).to_json()),
         "feature_names": schema.feature_names,
         "classes": schema.classes,
@@ -52,8 +57,9 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return fields, arrays
 
 
-def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
+def parts(head: Head, types: Iterable[Callable[..., Any]]) -> dict[str, Any]:
     """Return the fields of the model that a description and its arrays are of, each of them checked."""
+    types = tuple(types)
     sizes = "a list of at least two numbers of 1 or more"
     widths = head.get("layers", sizes, lambda x: isinstance(x, list) and len(x) > 1 and all(map(is_count, x)))
     dtype = head.text("dtype", "float64", "float32")
@@ -63,9 +69,10 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
     scaling = head.part("scaling")
     how = scaling.text("how", "none", "divide", "unit-rows", *SHIFTS)
     divisor = scaling.get("divisor", "a positive number", lambda x: _is_number(x) and x > 0)
-    of_scaling, names = OF_COLUMNS if how in SHIFTS else (), _names(len(widths) - 1)
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(of_scaling, (widths[0],))
-    for (weights, constants), (inputs, outputs) in zip(names, pairwise(widths), strict=True):
+    module = _module(head, types, widths[0])
+    of_scaling, names = OF_COLUMNS if how in SHIFTS else (), _names(0 if module else len(widths) - 1)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(of_scaling, (widths[0],)) | (module.shapes if module else {})
+    for (weights, constants), (inputs, outputs) in zip(names, () if module else pairwise(widths), strict=True):
         shapes |= {weights: (outputs, inputs), constants: (outputs,)}
     schema = {
         "n_features": widths[0],
@@ -83,11 +90,21 @@ def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
     schema["scaling"] = Scaling(how=how, divisor=float(divisor), **{name: found[name] for name in of_scaling})
     return {
         "layers": tuple((found[weights], found[constants]) for weights, constants in names),
+        "module": None if module is None else module.filled(found),
         "loss": loss,
         "schema": Schema(**schema),
         "certificate": certificate,
         "record": record,
     }
+
+
+def _module(head: Head, functions: Iterable[Callable[..., Any]], features: int) -> Recipe | None:
+    """Return how the module is made that a description is of; None for one of layers."""
+    if head.get("module", "null or an object", lambda x: x is None or is_object(x)) is None:
+        return None
+    from dualopt.problem.models._module import recipe  # few ask for it
+
+    return recipe(head, functions, features)
 
 
 def _names(layers: int) -> list[tuple[str, str]]:
@@ -113,11 +130,11 @@ def _placeless(x: Any) -> Any:
     return FOLDER.sub("", x) if isinstance(x, str) else x
 
 
-def _loss(head: Head, types: Iterable[type]) -> Loss:
+def _loss(head: Head, types: Iterable[Any]) -> Loss:
     """Return the loss; nothing is imported that a file names."""
     given = head.get("loss", "an object", is_object)
     try:
-        return Spec.from_json(given, "loss").build("loss", tuple(types))
+        return Spec.from_json(given, "loss").build("loss", [own for own in types if isinstance(own, type)])
     except (ValueError, RecursionError) as error:
         raise ValueError(f"model {str(head.path)!r} cannot be used here: {error}") from None
 

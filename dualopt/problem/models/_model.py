@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from dualopt.problem.models._training import UNCERTIFIED, trained
 from dualopt.runs.trace import Trace
 from dualopt.spec import Spec
 
+if TYPE_CHECKING:
+    from dualopt.problem.models._module import TrainedModule
+
 __all__ = ["Model"]
 
 PIECE = 2**22  # numbers of rows that are scaled at once, in a copy
@@ -30,7 +33,8 @@ class Model:
 
     .. math:: z = W_K a_{K-1} + b_K, \qquad a_l = \max(0,\, W_l a_{l-1} + b_l), \qquad a_0 = s(x)
 
-    with the scaling ``s`` of the features; a linear model has ``K = 1``, :math:`z = W s(x) + b`. Real labels are
+    with the scaling ``s`` of the features; a linear model has ``K = 1``, :math:`z = W s(x) + b`. Of a module of PyTorch
+    :math:`z = \text{module}(s(x))`. Real labels are
     predicted by ``z``, or by the mean that the loss gives it, such as :math:`e^z` where its link is the logarithm;
     two classes by the sign of ``z``, several by the largest.
 
@@ -41,7 +45,7 @@ class Model:
     ----------
     layers : tuple of pairs of arrays
         ``(W_l, b_l)`` of each layer, shapes ``(outputs, inputs)`` and ``(outputs,)``; of a linear model with one
-        predictor for each of ``k`` classes ``W`` is ``(k, d)``, with one alone ``(1, d)``.
+        predictor for each of ``k`` classes ``W`` is ``(k, d)``, with one alone ``(1, d)``. Empty with a ``module``.
     loss : Loss
         The loss that was minimised.
     schema : Schema
@@ -53,6 +57,8 @@ class Model:
         known; of a run that diverged nothing is, and with a free intercept no distance.
     record : dict
         Where it comes from, as JSON has it: status, rounds, method, options, versions, and a hash of the data.
+    module : TrainedModule, optional
+        A module of PyTorch, in place of layers.
 
     Examples
     --------
@@ -70,10 +76,12 @@ class Model:
     schema: Schema
     certificate: Mapping[str, Any] = field(default_factory=UNCERTIFIED.copy)
     record: Mapping[str, Any] = field(default_factory=dict)
+    module: TrainedModule | None = None
 
     def __repr__(self) -> str:
         """Say what it predicts, and from what."""
         widths = "-".join(map(str, self.widths))
+        widths = widths if self.module is None else f"{self.module.name} {widths}"
         return f"<Model {widths}, loss {Spec.of(self.loss, unknown=repr)}, {self.schema.dtype}>"
 
     @classmethod
@@ -115,7 +123,9 @@ class Model:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Number of features, of the units of hidden layers, and of predictors."""
+        """Number of features, of the units of hidden layers, and of predictors; of a module the first and the last."""
+        if self.module is not None:
+            return (self.schema.n_features, self.loss.outputs)
         return (self.schema.n_features, *(len(b) for _, b in self.layers))
 
     @property
@@ -230,7 +240,7 @@ class Model:
         write(path, *described(self))
 
     @classmethod
-    def load(cls, path: str | Path, *, types: Iterable[type] = ()) -> Self:
+    def load(cls, path: str | Path, *, types: Iterable[Callable[..., Any]] = ()) -> Self:
         """Read what :meth:`save` wrote.
 
         The files may come from anywhere: nothing in them is executed, and what is damaged, or not as large as it
@@ -240,13 +250,15 @@ class Model:
         ----------
         path : str or Path
             The folder, or the file of the description.
-        types : iterable of type, optional
-            Classes of losses of your own, which a file may name beside those of this package.
+        types : iterable of classes and functions, optional
+            Losses of your own, and what makes your modules of PyTorch, which a file may name beside those of this
+            package.
 
         Raises
         ------
         ValueError
-            If there is no model, or it is damaged, of a newer version, or has an unknown loss; the sentence names it.
+            If there is no model, or it is damaged, of a newer version, or has an unknown loss or module; the sentence
+            names it.
 
         Examples
         --------
@@ -261,14 +273,13 @@ class Model:
         return cls(**parts(read_head(path), types))
 
     def _linear(self) -> tuple[np.ndarray, np.ndarray]:
-        first, *more = self.layers
-        if more:
+        if len(self.layers) != 1:
             raise AttributeError("coef and intercept are those of a linear model; a network has layers.")
-        return first
+        return self.layers[0]
 
     def _pieces(self, X: Any) -> Iterator[Any]:
         """Yield some rows at a time, scaled, in a copy; dense where the model needs it."""
-        scaling, dense = self.schema.scaling, len(self.layers) > 1 or self.schema.scaling.how in SHIFTS
+        scaling, dense = self.schema.scaling, len(self.layers) != 1 or self.schema.scaling.how in SHIFTS
         step = max(1, PIECE // X.shape[1]) if dense or not is_sparse(X) else X.shape[0]
         for start in range(0, X.shape[0], step):
             piece = X[start : start + step]
@@ -282,6 +293,8 @@ class Model:
 
     def _forward(self, X: Any) -> np.ndarray:
         """Return ``z`` of scaled rows, shape ``(k, b)``."""
+        if self.module is not None:
+            return self.module.predictors(X)
         a = None
         for W, b in self.layers:
             z = ((X @ W.T).T if a is None else W @ a) + b[:, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.problem.data._scaling import Scaling
 from dualopt.problem.models._schema import Schema, class_number
 from dualopt.runs.trace import Trace
+
+if TYPE_CHECKING:
+    from dualopt.problem.models._module import TrainedModule
 
 __all__ = ["BOUNDS", "UNCERTIFIED", "trained"]
 
@@ -32,20 +35,23 @@ def trained(
     base = objective if rows is None else rows
     while isinstance(base, ObjectiveWrapper):
         base = base.objective
-    if not isinstance(base, LinearModel | MLP):
+    is_module = hasattr(base, "module_at")  # a TorchModule, whose file few need
+    if not (is_module or isinstance(base, LinearModel | MLP)):
         raise ValueError(f"objective must be one of rows and labels, not a {type(base).__name__}.")
     if trace.theta is None or tuple(trace.theta.shape) != tuple(base.shape):
         raise ValueError(f"trace must hold a model of shape {tuple(base.shape)}, which predicts for rows.")
-    layers = _layers(base, to_numpy(trace.theta))
-    if not all(np.isfinite(x).all() for layer in layers for x in layer):
+    theta = to_numpy(trace.theta)
+    module = _module(base, theta) if is_module else None
+    layers: Any = () if is_module else _layers(base, theta)
+    if not np.isfinite(theta).all():
         raise ValueError(f"trace must hold a model that is finite, and its run has {trace.status}.")
     if schema is None:
         schema = Schema(
-            n_features=layers[0][0].shape[1],
+            n_features=module.n_features if module is not None else layers[0][0].shape[1],
             feature_names=getattr(base, "feature_names", None),
             classes=getattr(base, "classes", None),
             scaling=Scaling() if scaling is None else scaling,
-            dtype=str(layers[0][0].dtype),
+            dtype=str(theta.dtype),
             offset=getattr(base, "offset", None),
         )
     convexity = objective.mean_mu + objective.regulariser.mu
@@ -55,6 +61,7 @@ def trained(
     _check_classes(schema.classes, class_number(base.loss))
     return {
         "layers": layers,
+        "module": module,
         "loss": without_offset(base.loss),
         "schema": schema,
         "certificate": _certificate(trace, convexity),
@@ -66,6 +73,13 @@ def _check_classes(classes: tuple[Any, ...] | None, number: int) -> None:
     """Refuse classes that could not be told."""
     if classes is not None and len(classes) != number:
         raise ValueError(f"classes of the data are {len(classes)}, and the loss has {number}: some have no name.")
+
+
+def _module(base: Any, theta: np.ndarray) -> TrainedModule:
+    """Return the module of PyTorch."""
+    from dualopt.problem.models._module import TrainedModule  # few ask for it
+
+    return TrainedModule.of(base, theta)
 
 
 def _layers(base: LinearModel | MLP, theta: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:

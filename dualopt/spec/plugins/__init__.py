@@ -25,15 +25,26 @@ from typing import TYPE_CHECKING, Any
 from dualopt.spec._kinds import KINDS
 from dualopt.spec.discover import summary, unknown_name
 from dualopt.spec.plugins import files
-from dualopt.spec.plugins.requirements import FORMS, fault
+from dualopt.spec.plugins.requirements import FORMS, fault, is_torch_module
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record"]
+__all__ = [
+    "GROUPS",
+    "entry_points",
+    "find",
+    "is_module",
+    "is_spelled",
+    "listed",
+    "load",
+    "load_module",
+    "origin",
+    "record",
+]
 
 GROUPS = ("methods", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
-GROUPS += ("objectives", "partitions", "claims", "instances", "data", "figures")
+GROUPS += ("objectives", "networks", "partitions", "claims", "instances", "data", "figures")
 """The kinds of plug-ins; ``dualopt.KIND`` is the group of their entry points."""
 
 SPELLED = re.compile(r"(?P<module>.+?\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w-]*)")
@@ -48,6 +59,19 @@ def is_spelled(name: str) -> bool:
     [True, True, False, False]
     """
     return SPELLED.fullmatch(name) is not None
+
+
+def is_module(name: str, argument: str) -> bool:
+    """Tell whether a spelled name is that of a module of PyTorch, or of a function, which is to return one.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing or cannot be imported.
+    """
+    place, _, own = name.rpartition(":")
+    thing = getattr(load_module(place, f"{argument} {name!r}"), own, None)
+    return inspect.isfunction(thing) or is_torch_module(thing)
 
 
 def find(kind: str, name: str, argument: str, known: Iterable[str] = ()) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from types import ModuleType
@@ -10,7 +11,7 @@ from typing import Any
 
 from dualopt.spec._kinds import KINDS, Kind, interface
 
-__all__ = ["FORMS", "fault"]
+__all__ = ["FORMS", "fault", "is_torch_module"]
 
 STEPS = ("init", "local", "server")
 DECORATOR = "@dataclass(frozen=True, kw_only=True)"
@@ -18,6 +19,8 @@ DEALT = ("y", "m", "n_clients", "alpha", "sigma", "seed", "clients")
 FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "partitions": ("function", inspect.isfunction),
     "instances": ("function or class", lambda thing: inspect.isfunction(thing) or inspect.isclass(thing)),
+    "objectives": ("class", lambda thing: inspect.isfunction(thing) or inspect.isclass(thing)),
+    "networks": ("function or class", lambda thing: inspect.isfunction(thing) or inspect.isclass(thing)),
     "claims": ("claim", lambda thing: hasattr(thing, "compare") and not inspect.isclass(thing)),
 }
 """What plug-ins are that are no classes: in a word, and as a test."""
@@ -70,7 +73,10 @@ def _lacks(thing: type, name: str, kind: Kind, protocol: type) -> str | None:
     return f"{name} is no {kind.words}: it lacks {', '.join(missing)}" if missing else None
 
 
-def _objective(thing: type, name: str) -> str | None:
+def _objective(thing: Any, name: str) -> str | None:
+    """Say what a class lacks that is an objective, or a function that makes one for its contract."""
+    if not inspect.isclass(thing):
+        return _instance(thing, name)
     if not (issubclass(thing, interface("objective")) and is_dataclass(thing)):
         return f"{name} is no objective: it must be a dataclass and a subclass of dualopt.objectives.Objective"
     if abstract := sorted(getattr(thing, "__abstractmethods__", ())):
@@ -88,6 +94,18 @@ def _instance(thing: Any, name: str) -> str | None:
         if needed
         else None
     )
+
+
+def is_torch_module(thing: Any) -> bool:
+    """Tell whether a thing is a class of modules of PyTorch, which is imported if it is."""
+    torch = sys.modules.get("torch")
+    return torch is not None and inspect.isclass(thing) and issubclass(thing, torch.nn.Module)
+
+
+def _network(thing: Any, name: str) -> str | None:
+    if inspect.isclass(thing) and not is_torch_module(thing):
+        return f"{name} is no network: it must be a subclass of torch.nn.Module, or a function that returns a module"
+    return None
 
 
 def _partition(thing: Any, name: str) -> str | None:
@@ -113,6 +131,7 @@ def _figure(thing: ModuleType, name: str) -> str | None:
 CHECKS: dict[str, Callable[[Any, str], str | None]] = {
     "objectives": _objective,
     "instances": _instance,
+    "networks": _network,
     "partitions": _partition,
     "data": _data,
     "figures": _figure,

@@ -9,6 +9,7 @@ from dualopt.lab.contracts.test_data import *  # noqa: F403
 from dualopt.problem.data import available
 
 FILES = {"cifar10", "fashion-mnist", "mnist"}  # in tests/problem/data/test_real_data.py
+FILES |= {"cifar100", "emnist", "emnist-l", "femnist", "shakespeare"}  # in tests/problem/data/test_deep_data.py
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualopt import linear_model
 from dualopt.lab.contracts.test_partitions import *  # noqa: F403
+from dualopt.problem.build import build_problem
 from dualopt.problem.data import (
     by_label,
     check_partition,
@@ -389,3 +393,76 @@ def test_labels_may_be_words():
     codes = np.array([1, 0, 2, 0])
     one, other = (dirichlet_clients(labels, 2, 0.5, seed=0) for labels in (y, codes))
     assert [rows.tolist() for rows in one] == [rows.tolist() for rows in other]
+
+
+# Sampling with replacement.
+
+
+@given(case=cases(), alpha=st.sampled_from([1e-300, 1e-3, 0.3, 1.0, 1e3, 1e308]))
+def test_with_replacement_a_client_has_as_many_rows_as_without(case, alpha):
+    y, n, seed = case
+    clients = partition("dirichlet-replacement", y, n, alpha=alpha, seed=seed)
+    assert [len(rows) for rows in clients] == [len(rows) for rows in iid(len(y), n, seed)]
+    checked = check_partition(clients, len(y), replacement=True)
+    assert all(np.array_equal(a, b) for a, b in zip(clients, checked, strict=True))
+    again = partition("dirichlet-replacement", y, n, alpha=alpha, seed=seed)
+    assert all(np.array_equal(a, b) for a, b in zip(clients, again, strict=True))
+
+
+def test_the_law_of_sampling_with_replacement():
+    """Labels vary between clients as Dirichlet proportions do, and rows of one label are all equally likely.
+
+    The proportion of a label at a client with ``s`` rows has the variance ``v (1 - 1/s) + q (1 - q)/s`` with
+    ``q = 1/k`` and ``v = q (1 - q)/(k alpha + 1)``.
+    """
+    k, n, alpha = 3, 40, 0.5
+    y = np.repeat(np.arange(k), (900, 240, 60))  # a label's frequency in the data does not enter
+    shares, counts = [], np.zeros(len(y))
+    for seed in range(60):
+        for rows in partition("dirichlet-replacement", y, n, alpha=alpha, seed=seed):
+            shares.append(np.bincount(y[rows], minlength=k) / len(rows))
+            np.add.at(counts, rows, 1)
+    shares, q, s = np.array(shares), 1 / k, len(y) // n
+    variance = q * (1 - q) * ((1 - 1 / s) / (k * alpha + 1) + 1 / s)
+    assert np.all(np.abs(shares.mean(axis=0) - q) < 5 * np.sqrt(variance / len(shares)))
+    assert np.all(np.abs(shares.var(axis=0) / variance - 1) < 0.1)
+    for label in range(k):
+        own = counts[y == label]
+        squares = np.sum((own - own.mean()) ** 2) / own.mean()
+        assert abs(squares / len(own) - 1) < 5 * np.sqrt(2 / len(own))  # chi-squared
+
+
+def test_clients_that_share_rows_train_on_them(tmp_path):
+    """The problem of the command line is the one in which the rows of every client are written out."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)), rng.integers(0, 2, 30)
+    np.savez(tmp_path / "mine.npz", X=X, y=y)
+    text = f"problem: {tmp_path / 'mine.npz'}, clients=4, partition=dirichlet-replacement, scale=none, seed=3"
+    f = build_problem(text).objective
+    parts = partition("dirichlet-replacement", y, 4, alpha=0.3, seed=3)
+    assert len(np.unique(np.concatenate(parts))) < 30
+    written = np.concatenate(parts)
+    clients = np.split(np.arange(30), np.cumsum([len(rows) for rows in parts])[:-1])
+    g = linear_model(X[written], 2.0 * y[written] - 1, loss="logistic", mu=0.01, clients=[c.tolist() for c in clients])
+    theta = rng.standard_normal(f.shape)
+    np.testing.assert_allclose(f.value(theta), g.value(theta), rtol=1e-14)
+
+
+def test_what_check_partition_admits_with_replacement():
+    shared: Any = [[0, 0, 2], [2]]
+    assert [rows.tolist() for rows in check_partition(shared, 4, replacement=True)] == shared
+    with pytest.raises(ValueError, match="clients overlap: client 1 has row 2, which client 0 has already"):
+        check_partition([np.array([0, 1, 2]), np.array([2])], 4)
+    wrong: list[tuple[Any, str]] = [([[0], []], "client 1 has none"), ([[0], [4]], "client 1 has row 4")]
+    for clients, said in wrong:
+        with pytest.raises(ValueError, match=said):
+            check_partition(clients, 4, replacement=True)
+
+
+REFUSED = [(0, 1.0, "n_clients must be at"), (5, 1.0, "n_clients must be at"), (2, 0.0, "alpha must be")]
+
+
+@pytest.mark.parametrize(("n_clients", "alpha", "said"), REFUSED)
+def test_what_sampling_with_replacement_refuses(n_clients, alpha, said):
+    with pytest.raises(ValueError, match=said):
+        partition("dirichlet-replacement", np.array([0, 1, 0, 1]), n_clients, alpha=alpha)

@@ -198,11 +198,22 @@ def test_no_field_is_trusted(folder: Path) -> None:
                 assert value is not ...
                 accepted.add((*place, repr(value)))
     # What a file may say besides, and then it is another model that is right: everything else is refused.
-    open_ones = {"columns", "feature_names", "classes", "scaling", "offset", "reading", "certificate", "record"}
+    open_ones = {
+        "columns",
+        "feature_names",
+        "classes",
+        "scaling",
+        "offset",
+        "reading",
+        "certificate",
+        "record",
+        "module",
+    }
     assert {place[0] for place in accepted} == open_ones
     of_classes = {place[1] for place in accepted if place[0] == "classes"}
     assert of_classes == {"None", "[True, False]", "[2, 1000000000000]"}
-    assert {place[1:] for place in accepted if place[0] == "offset"} == {("None",)}
+    for name in ("offset", "module"):  # as it was
+        assert {place[1:] for place in accepted if place[0] == name} == {("None",)}
     assert {place[1] for place in accepted if place[0] == "reading"} == {"{}", "{'hinge': None}"}  # words are no harm
     assert {place[1] for place in accepted if place[0] == "scaling"} == {"divisor"}
 

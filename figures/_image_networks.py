@@ -1,0 +1,78 @@
+"""Convolutional networks on images: rows by channel, splits, and the network that the images of a data set admit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualopt.objectives import TorchModule, torch_module
+from dualopt.objectives.torch_networks import cnn, image_shape
+from figures._feddyn_images import Images, images
+
+__all__ = ["network", "pictures"]
+
+LEAST_SIDE = 28  # of images for two convolutional layers; smaller ones, for trials, have one
+SMALL: dict[str, Any] = {"filters": 8, "layers": 1, "hidden": [32]}
+
+
+@lru_cache(maxsize=1)
+def pictures(data: str, data_home: Path | None, rows: int | None) -> Images:
+    """Return the rows of a data set as `images` does, every channel with mean 0 and deviation 1 over the training rows.
+
+    Examples
+    --------
+    >>> found = pictures("digits", None, 500)
+    >>> found.X.shape, bool(abs(found.X.mean()) < 1e-5), bool(abs(found.X.std() - 1) < 1e-4)
+    ((500, 64), True, True)
+    """
+    found = images(data, data_home, rows)
+    channels = image_shape(found.X.shape[1])[0]
+    parts = found.X.reshape(len(found.X), channels, -1)
+    center = parts.mean(axis=(0, 2), dtype=np.float64)[:, None]
+    spread = parts.std(axis=(0, 2), dtype=np.float64)[:, None]
+
+    def scaled(X: np.ndarray) -> np.ndarray:
+        by_channel = (X.reshape(len(X), channels, -1) - center) / spread
+        return by_channel.astype(np.float32).reshape(X.shape)
+
+    return replace(found, X=scaled(found.X), X_test=scaled(found.X_test))
+
+
+def network(
+    data: Images, clients: list[np.ndarray], *, ridge: float, augment: str | None = None, **size: Any
+) -> TorchModule:
+    """Return the network of FedDyn, or one of another size, on the rows of these clients.
+
+    Parameters
+    ----------
+    data : Images
+        The rows.
+    clients : list of arrays
+        The rows of each client, which may share some.
+    ridge : float
+        Weight decay.
+    augment : str, optional
+        As of `torch_module`.
+    **size
+        As of `dualopt.objectives.torch_networks.cnn`; small images have a network of one layer instead.
+    """
+    shape = image_shape(data.X.shape[1])
+    size = size if shape[1] >= LEAST_SIDE else SMALL
+    make = partial(_taking_images, data.X.shape[1], data.classes, **size)
+    # rows that several clients share are written out
+    rows = np.concatenate(clients)
+    ends = np.cumsum([len(own) for own in clients])
+    parts = [part.tolist() for part in np.split(np.arange(len(rows)), ends[:-1])]
+    X, y = data.X[rows], data.y[rows]
+    return torch_module(
+        make, X, y, classes=data.classes, clients=parts, ridge=ridge, input_shape=shape, augment=augment
+    )
+
+
+def _taking_images(features: int, outputs: int, **size: Any) -> Any:
+    """Return the network without its first layer, which makes images of rows."""
+    return cnn(features, outputs, **size)[1:]

@@ -1,0 +1,148 @@
+"""Table 5 of the FedDyn paper for CIFAR-10: models sent until its CNN has a test accuracy, 1% of 100 devices active."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from dualopt.app.cli.progress import run_progress
+from dualopt.methods import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
+from dualopt.methods.participation import UniformSubset
+from dualopt.problem.data import partition
+from dualopt.runs.trace import Trace
+from dualopt.solvers import SGD
+from dualopt.spec import described
+from figures._accuracy import accuracy_trace, models_sent
+from figures._feddyn_images import CLIENTS, SPLITS
+from figures._image_networks import network, pictures
+from figures._panels import Panel, draw_panels
+from figures._settings import SEED, Settings
+
+__all__ = ["caption", "compute", "draw", "tabulate"]
+
+TIME = "10 hours"
+BY_NAME = True  # it needs PyTorch, too
+
+
+class Row(NamedTuple):
+    """The lower accuracy of a split, and the models sent by an active client until it, as the paper has them."""
+
+    accuracy: float  # percent
+    feddyn: int
+    scaffold: int  # two models a round
+    fedavg: int
+    fedprox: int
+
+
+PAPER = {
+    "iid": Row(81.6, 543, 1150, 603, 707),
+    "Dirichlet 0.6": Row(80.0, 436, 1100, 673, 623),
+    "Dirichlet 0.3": Row(78.0, 452, 1272, 653, 497),
+}
+LEGEND = {"feddyn": "FedDyn", "scaffold": "SCAFFOLD", "fedavg": "FedAvg", "fedprox": "FedProx"}
+THEIRS = "cifar10"  # of the paper's numbers
+# Appendix A.2: "0.1 for learning rate, 5 for epochs, and 10^-3 for weight decay". Decay, alpha and mu were searched in
+# [0.992, 0.998, 1], [1e-3, 1e-2, 1e-1] and [1e-2, 1e-3, 1e-4], and what was found is not told: fixed here beforehand,
+# the decay and alpha in the middle, mu as the paper has it for MNIST. Batches and clipping are those of the code.
+RATE, EPOCHS, WEIGHT_DECAY, DECAY, ALPHA, MU = 0.1, 5, 1e-3, 0.998, 1e-2, 1e-4
+BATCH, MAX_NORM = 50, 10.0
+ROUNDS, EVERY = 1000, 10  # the paper ends there; a look at the test rows takes as long as three rounds
+
+
+def compute(settings: Settings) -> dict[str, Trace]:
+    """Run every method in every split until it has the lower of the paper's two accuracies, or for 1,000 rounds.
+
+    ``settings.rounds`` is a percentage of these. Each of the twelve runs is stored when it ends. In quick mode there
+    are the splits "iid" and "Dirichlet 0.3" alone.
+    """
+    splits = [split for split in PAPER if not settings.quick or split != "Dirichlet 0.6"]
+    return {f"{split}: {name}": _run(settings, split, name) for split in splits for name in LEGEND}
+
+
+def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
+    """Draw the share of mistaken test rows over the rounds, a panel for each split."""
+    splits = [split for split in PAPER if f"{split}: feddyn" in traces]
+    panels = []
+    for split in splits:
+        own = {name: traces[f"{split}: {name}"] for name in LEGEND}
+        panels.append(
+            Panel(
+                lines={name: (trace["round"], 1.0 - trace["accuracy"]) for name, trace in own.items()},
+                title=split,
+                xlabel="rounds",
+                ylabel="test rows mistaken" if split == splits[0] else "",
+                level=1.0 - PAPER[split].accuracy / 100.0,
+            )
+        )
+    title = f"{settings.data}: the CNN of FedDyn, 1 of {CLIENTS} clients a round"
+    return draw_panels([panels], legend=LEGEND, title=title, width=settings.width, height=2.2)
+
+
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
+    """Say which model is measured, and what the lines are."""
+    where = "" if settings.data == THEIRS else " on CIFAR-10"
+    return f"Mean of the latest models of all clients. Dashed: the accuracy that the paper reports{where}. One seed."
+
+
+def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
+    """Return the models that an active client sends until the accuracy, beside the paper's; SCAFFOLD sends two."""
+    rows = []
+    for split, row in PAPER.items():
+        own = {name: traces[label] for name in LEGEND if (label := f"{split}: {name}") in traces}
+        if not own:
+            continue
+        found = {"split": split, "accuracy": f"{row.accuracy}%"}
+        for name, words in LEGEND.items():
+            found[words] = models_sent(own[name], row.accuracy / 100.0, 1 + (name == "scaffold"))
+        if all(trace.parameters["key"]["data"] == THEIRS for trace in own.values()):
+            found |= {f"{words}, paper": f"{getattr(row, name)}" for name, words in LEGEND.items()}
+        rows.append(found)
+    return rows
+
+
+def method(name: str) -> Algorithm:
+    """Return a method with the parameters above.
+
+    >>> method("feddyn").alpha, method("fedprox").mu_prox
+    (0.01, 0.0001)
+    """
+    solver = SGD(step=RATE, batch=BATCH, epochs=EPOCHS, decay=DECAY, max_norm=MAX_NORM)
+    if name == "feddyn":
+        return FedDyn(alpha=ALPHA, solver=solver)
+    if name == "fedprox":
+        return FedProx(mu_prox=MU, solver=solver)
+    return Scaffold(solver=solver) if name == "scaffold" else FedAvg(solver=solver)
+
+
+def _run(settings: Settings, split: str, name: str) -> Trace:
+    algorithm, label = method(name), f"{split}: {name}"
+    rounds, target = max(1, ROUNDS * settings.rounds // 100), PAPER[split].accuracy / 100.0
+
+    def compute() -> Trace:
+        data, alpha = pictures(settings.data, settings.data_home, settings.rows), SPLITS[split]
+        rule, options = ("iid", {}) if alpha is None else ("dirichlet-clients", {"alpha": alpha})
+        f = network(data, partition(rule, data.y, CLIENTS, seed=SEED, **options), ridge=WEIGHT_DECAY)
+        with run_progress(settings.console, label, rounds) as progress:
+            return accuracy_trace(
+                algorithm,
+                f,
+                (data.X_test, data.y_test),
+                participation=UniformSubset(size=1),
+                rounds=rounds,
+                every=EVERY,
+                target=target,
+                advance=progress.advance,
+            )
+
+    description = settings.described(CLIENTS) | {
+        "figure": "feddyn_table5",
+        "mu": WEIGHT_DECAY,
+        "partition": split,
+        "algorithm": described(algorithm),
+        "rounds": rounds,
+        "every": EVERY,
+        "target": target,
+    }
+    return settings.stored(f"the run {label!r}", description, compute)

@@ -1,0 +1,144 @@
+"""The figures of convolutional networks: the papers' numbers and parameters, and runs that are interrupted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from dualopt.methods import (
+    AFedPD,
+    AFedPDSAM,
+    FedADMM,
+    FedAvg,
+    FedCM,
+    FedDyn,
+    FedProx,
+    FedSAM,
+    FedSpeed,
+    Scaffold,
+)
+from dualopt.problem.data import partition
+from dualopt.runs.trace import Trace
+from figures import _program, afedpd_table2, feddyn_table5
+from figures._image_networks import network, pictures
+from figures._settings import Settings
+from tests.programs import ended
+
+
+def test_the_numbers_of_the_paper_fit_the_savings_that_it_prints_beside_them() -> None:
+    printed = {"iid": (2.1, 1.1, 1.3), "Dirichlet 0.6": (2.5, 1.5, 1.4), "Dirichlet 0.3": (2.8, 1.4, 1.1)}
+    for split, savings in printed.items():
+        row = feddyn_table5.PAPER[split]
+        ratios = [count / row.feddyn for count in (row.scaffold, row.fedavg, row.fedprox)]
+        assert ratios == pytest.approx(savings, abs=0.0501)
+        assert row.scaffold % 2 == 0  # two models a round
+
+
+def test_the_parameters_are_those_of_the_papers() -> None:
+    kinds = {"feddyn": FedDyn, "scaffold": Scaffold, "fedavg": FedAvg, "fedprox": FedProx}
+    for name, kind in kinds.items():
+        algorithm: Any = feddyn_table5.method(name)
+        assert type(algorithm) is kind
+        assert (algorithm.solver.step, algorithm.solver.epochs, algorithm.solver.decay) == (0.1, 5, 0.998)
+    theirs = [FedAvg, FedCM, Scaffold, FedSAM, FedADMM, FedDyn, FedSpeed, AFedPD, AFedPDSAM]
+    for name, kind in zip(afedpd_table2.LEGEND, theirs, strict=True):
+        algorithm = afedpd_table2.method(name)
+        assert type(algorithm) is kind
+        assert (algorithm.solver.step, algorithm.solver.batch, algorithm.solver.decay) == (0.1, 50, 0.998)
+        assert algorithm.stop.steps == 50
+    assert feddyn_table5.WEIGHT_DECAY == afedpd_table2.WEIGHT_DECAY == 1e-3
+
+
+def test_rows_that_clients_share_are_theirs() -> None:
+    data = pictures("digits", None, 300)
+    clients = partition("dirichlet-replacement", data.y, 4, alpha=0.1, seed=0)
+    f = network(data, clients, ridge=1e-3)
+    for (X, y, _), rows in zip(f.client_rows(), clients, strict=True):
+        np.testing.assert_array_equal(X.numpy(), data.X[rows])
+        np.testing.assert_array_equal(y.numpy(), data.y[rows])
+    assert f.input_shape == (1, 8, 8)
+    with pytest.raises(AssertionError):
+        np.testing.assert_array_equal(data.X[clients[0]], data.X[clients[1]])
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two methods, few clients, one or two steps."""
+    for module in (afedpd_table2, feddyn_table5):
+        monkeypatch.setattr(module, "CLIENTS", 6)
+        monkeypatch.setattr(module, "EVERY", 2)
+    monkeypatch.setattr(afedpd_table2, "LEGEND", {"fedavg": "FedAvg", "a-fedpd": "A-FedPD"})
+    monkeypatch.setattr(afedpd_table2, "PAPER", {"IID": (81.87, 85.31), "Dir-0.1": (75.57, 80.28)})
+    monkeypatch.setattr(afedpd_table2, "ACTIVE", 2)
+    monkeypatch.setattr(afedpd_table2, "STEPS", 2)
+    monkeypatch.setattr(feddyn_table5, "EPOCHS", 1)
+    monkeypatch.setattr(feddyn_table5, "LEGEND", {"feddyn": "FedDyn", "scaffold": "SCAFFOLD"})
+
+
+def settings(tmp_path: Any, **options: Any) -> Settings:
+    given: dict[str, Any] = {"rounds": 2} | options
+    return Settings(out=tmp_path, rows=200, quick=True, **given)
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", ["afedpd_table2", "feddyn_table5"])
+def test_the_figures_leave_their_files(name: str, small: None, tmp_path: Any, undrawn: None) -> None:
+    options = ("--quick", "--rounds", "1", "--rows", "200", "--out", str(tmp_path))
+    assert ended(_program.main, name, *options) == 0
+    assert {f"{name}.png", f"{name}.csv", f"{name}_table.csv"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_an_interrupted_run_goes_on(small: None, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = afedpd_table2.compute(settings(tmp_path / "whole"))
+    assert list(whole) == ["Dir-0.1: fedavg", "Dir-0.1: a-fedpd"]
+    again, looks = settings(tmp_path / "again"), []
+    measured = afedpd_table2._test_accuracy
+
+    def failing(f: Any, data: Any) -> Any:
+        look = measured(f, data)
+
+        def counted(snapshot: Any) -> float:
+            looks.append(snapshot.round.n)
+            if len(looks) == 2:
+                raise Interrupted
+            return look(snapshot)
+
+        return counted
+
+    checkpoint = afedpd_table2.Checkpoint
+    monkeypatch.setattr(afedpd_table2, "_test_accuracy", failing)
+    monkeypatch.setattr(afedpd_table2, "Checkpoint", lambda path, **o: checkpoint(path, seconds=1e-9, **o))
+    with pytest.raises(Interrupted):
+        afedpd_table2.compute(again)
+    assert len(list((again.cache).glob("run-*.journal"))) == 1
+    monkeypatch.setattr(afedpd_table2, "_test_accuracy", measured)
+    resumed = afedpd_table2.compute(again)
+    assert not list((again.cache).glob("run-*.journal"))
+    for name, trace in whole.items():
+        for column in ("round", "energy", "test_accuracy", "gradient_norm"):
+            np.testing.assert_array_equal(resumed[name][column], trace[column])
+    assert afedpd_table2.compute(settings(tmp_path / "again", stored_only=True)).keys() == whole.keys()
+    rows = afedpd_table2.tabulate(whole)
+    assert [row["method"] for row in rows] == ["FedAvg", "A-FedPD"]
+    assert "paper" not in rows[0]  # whose numbers are of CIFAR-10
+    assert len(afedpd_table2.draw(whole, again).axes) == 2
+
+
+def test_table_5_counts_models_beside_the_papers(small: None, tmp_path: Any) -> None:
+    found = settings(tmp_path, rounds=1)
+    traces = feddyn_table5.compute(found)
+    assert {trace.last["round"] for trace in traces.values()} == {10.0}
+    assert [axes.get_title() for axes in feddyn_table5.draw(traces, found).axes] == ["iid", "Dirichlet 0.3"]
+    assert list(feddyn_table5.tabulate(traces)[0]) == ["split", "accuracy", "FedDyn", "SCAFFOLD"]
+    columns = {"round": [0.0, 10.0, 20.0], "accuracy": [0.1, 0.7, 0.82]}
+    parameters = {"key": {"data": "cifar10"}}
+    made_up = Trace(columns=columns, status="converged", theta=None, parameters=parameters)
+    (row,) = feddyn_table5.tabulate({"iid: feddyn": made_up, "iid: scaffold": made_up})
+    assert (row["FedDyn"], row["SCAFFOLD"], row["SCAFFOLD, paper"]) == ("20", "40", "1150")

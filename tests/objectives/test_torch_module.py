@@ -1,0 +1,305 @@
+"""Modules of PyTorch keep the contract of objectives, and are what one writes by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from dualopt import Logistic, Multinomial, NonconvexPenalty, Squared, linear_model  # noqa: E402
+from dualopt.arrays.xp import to_numpy  # noqa: E402
+from dualopt.lab.contracts.test_objectives import *  # noqa: E402, F403  # pyright: ignore[reportAssignmentType]
+from dualopt.objectives import torch_module  # noqa: E402
+from dualopt.objectives.augmentation import PADDING, crop_flip  # noqa: E402
+from dualopt.objectives.torch_networks import cnn as cnn_of_feddyn  # noqa: E402
+from dualopt.objectives.torch_networks import image_shape, lenet  # noqa: E402
+from tests.torch_instances import (  # noqa: E402
+    CLASSES,
+    CLIENTS,
+    MODULES,
+    RIDGE,
+    SIDE,
+    SIZES,
+    X,
+    Y,
+    double,
+    flat,
+    gradient_of,
+    linear,
+    loss_of,
+    module_of,
+    objective,
+)
+
+INSTANCES = {
+    **{name: partial(objective, name) for name in MODULES},
+    "together": partial(objective, vectorised=True),
+    "double": double,
+    "weights": partial(objective, "mlp", client_weights=(1.0, 20.0, 0.3, 4.0, 4.0, 0.01, 2.0)),
+    "penalty": lambda: NonconvexPenalty(objective=objective("mlp"), lam=0.7, alpha=2.5),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "objective" in metafunc.fixturenames and metafunc.function.__module__.startswith("dualopt."):
+        metafunc.parametrize("objective", [make() for make in INSTANCES.values()], ids=list(INSTANCES))
+
+
+def points(f: Any, seed: int = 0) -> Any:
+    return torch.as_tensor(np.random.default_rng(seed).standard_normal((f.n_clients, *f.shape))).to(f.zeros())
+
+
+def assert_close(found: Any, expected: Any, rtol: float = 1e-5) -> None:
+    size = float(np.max(np.abs(to_numpy(expected))))
+    np.testing.assert_allclose(to_numpy(found), to_numpy(expected), rtol=rtol, atol=rtol * size)
+
+
+@pytest.mark.parametrize("vectorised", [False, True], ids=["one by one", "together"])
+@pytest.mark.parametrize("name", MODULES)
+def test_values_and_gradients_are_those_of_backward(name: str, vectorised: bool) -> None:
+    f, module = objective(name, vectorised=vectorised), module_of(name)
+    theta = points(f)
+    sample = tuple(np.random.default_rng(1).integers(0, m, size=b) for m, b in zip(SIZES, range(1, 8), strict=True))
+    values, gradients, of_samples = f.value(theta), f.gradient(theta), f.sample_gradient(theta, sample)
+    for j, rows in enumerate(CLIENTS):
+        assert_close(gradients[j], gradient_of(module, theta[j], rows))
+        assert_close(of_samples[j], gradient_of(module, theta[j], [rows[i] for i in sample[j]]))
+        assert_close(values[j], loss_of(module, rows).detach())
+    assert gradients.dtype == torch.float32
+
+
+def test_the_layout_is_that_of_the_named_parameters() -> None:
+    f, module = objective("cnn"), module_of("cnn", seed=5)
+    assert [one.name for one in f.layout] == [name for name, _ in module.named_parameters()]
+    theta = f.initial(seed=5)
+    assert torch.equal(theta, flat(module))
+    assert not torch.equal(theta, f.initial(seed=6))
+    parts = f.parameters(theta)
+    for name, tensor in module.named_parameters():
+        assert torch.equal(parts[name], tensor)
+    assert torch.equal(f.vector(f.module_at(2.0 * theta)), 2.0 * theta)
+    assert torch.equal(f.vector(f.module), flat(module_of("cnn")))  # the module itself stays as it was
+
+
+def test_a_module_that_is_given_is_where_runs_start() -> None:
+    module = module_of("mlp", seed=4)
+    f = torch_module(module, X, Y, clients=CLIENTS)
+    for seed in (0, 1):
+        assert torch.equal(f.initial(seed), flat(module))
+    module[0].bias.requires_grad_(False)
+    part = torch_module(module, X, Y, clients=CLIENTS)
+    assert part.shape == (f.shape[0] - 8,)
+    assert "0.bias" not in part.parameters(part.initial())
+    assert_close(part.value(part.initial()), f.value(f.initial()))  # the frozen parameter is used, and is in no theta
+
+
+def test_a_client_has_its_bits_whoever_is_in_the_call() -> None:
+    for f in (objective("cnn"), objective("cnn", augment=lambda images, rng: images + float(rng.normal()))):
+        theta = points(f)
+        rngs = [np.random.default_rng(j) for j in range(f.n_clients)]
+        sample = f.draw(rngs, 3)
+        whole = f.gradient(theta), f.value(theta), f.sample_gradient(theta, sample)
+        for ids in ([2], [6, 0], list(range(6, -1, -1))):
+            part = f.select(ids)
+            own = part.gradient(theta[ids]), part.value(theta[ids])
+            own += (part.sample_gradient(theta[ids], tuple(sample[j] for j in ids)),)
+            for found, expected in zip(own, whole, strict=True):
+                assert torch.equal(found, expected[ids])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_linear_module_is_multinomial_regression(dtype: str) -> None:
+    """The same numbers as dualopt's own linear model with an intercept, whose array is ``(k, d + 1)``."""
+    ours = linear_model(X.astype(dtype), Y, loss=Multinomial(classes=CLASSES), mu=RIDGE, clients=CLIENTS)
+    kind = getattr(torch, dtype)
+    f = torch_module(lambda: linear().to(kind), X, Y, clients=CLIENTS, classes=CLASSES, ridge=RIDGE)
+    theta = points(f)
+    W, b = theta[:, :-CLASSES].reshape(-1, CLASSES, SIDE * SIDE), theta[:, -CLASSES:]
+    same = to_numpy(torch.cat([W, b[:, :, None]], dim=2))
+    eps = float(torch.finfo(kind).eps)
+    assert_close(f.value(theta), ours.value(same), rtol=64 * eps)
+    gradient = ours.gradient(same)
+    expected = np.concatenate([gradient[:, :, :-1].reshape(len(gradient), -1), gradient[:, :, -1]], axis=1)
+    assert_close(f.gradient(theta), expected, rtol=64 * eps)
+
+
+def test_other_losses_and_their_predictions() -> None:
+    signs, numbers = np.where(Y == 0, -1.0, 1.0), X[:, 0] * 2.0
+    one = torch.nn.Linear(SIDE * SIDE, 1)
+    f = torch_module(one, X, signs, loss=Logistic(), clients=CLIENTS)
+    theta, rows = f.initial(), CLIENTS[0]
+    z = one(torch.as_tensor(X[rows])).detach()[:, 0]
+    assert_close(f.value(theta)[0], torch.log1p(torch.exp(-torch.as_tensor(signs[rows]).float() * z)).mean())
+    assert f.predict(theta, torch.as_tensor(X)).unique().tolist() == [-1, 1]
+    g = torch_module(torch.nn.Sequential(one, torch.nn.Flatten(0)), X, numbers, loss=Squared(), clients=CLIENTS)
+    assert_close(g.value(theta)[0], 0.5 * ((z - torch.as_tensor(numbers[rows])) ** 2).mean())
+    assert_close(g.predict(theta, torch.as_tensor(X)), one(torch.as_tensor(X)).detach()[:, 0])
+    h = objective("mlp")
+    labels = h.predict(h.initial(), torch.as_tensor(X))
+    assert torch.equal(labels, module_of("mlp")(torch.as_tensor(X)).argmax(dim=1))
+
+
+def test_weights_of_rows_count() -> None:
+    weights = np.random.default_rng(3).uniform(0.1, 2.0, size=len(Y)).astype(np.float32)
+    f, module = objective("mlp", weights=weights, ridge=0.0), module_of("mlp")
+    theta = f.initial()
+    for j, rows in enumerate(CLIENTS):
+        expected = sum(weights[i] * loss_of(module, [i], 0.0).detach() for i in rows)
+        assert_close(f.value(theta)[j], expected)
+
+
+# Augmentation.
+
+
+def test_changed_rows_are_those_of_the_sample_alone() -> None:
+    """One sample has one gradient at each point; another sample others; and all rows are changed."""
+    f = torch_module(
+        lambda: torch.nn.Sequential(torch.nn.Flatten(), *MODULES["cnn"]()),
+        X,
+        Y,
+        clients=CLIENTS,
+        classes=CLASSES,
+        ridge=RIDGE,
+        input_shape=(1, SIDE, SIDE),
+        augment="crop-flip",
+    )
+    theta = points(f)
+    first, second = (f.draw([np.random.default_rng(seed + j) for j in range(7)], 3) for seed in (0, 100))
+    once, again = f.sample_gradient(theta, first), f.sample_gradient(theta, first)
+    assert torch.equal(once, again)
+    unchanged = plain_gradient(f, theta, first)
+    for j, m in enumerate(SIZES):
+        assert not torch.allclose(once[j], unchanged[j])
+        if m == 1:  # it has one sample of three rows
+            assert torch.equal(once[j], f.sample_gradient(theta, second)[j])
+            continue
+        assert not torch.equal(once[j], f.sample_gradient(theta, second)[j])
+    assert torch.equal(f.gradient(theta), plain_gradient(f, theta, None))
+
+
+def plain_gradient(f: Any, theta: Any, sample: Any) -> Any:
+    without = replace(f, augment=None)
+    return without.gradient(theta) if sample is None else without.sample_gradient(theta, sample)
+
+
+def test_crop_and_flip_move_and_mirror() -> None:
+    """Every result is one of the 162 that its image has, and all of them occur about equally often."""
+    image = torch.arange(1.0, 1 + 2 * 5 * 6).reshape(1, 2, 5, 6)
+    found = crop_flip(image.expand(4000, -1, -1, -1), np.random.default_rng(0))
+    possible = {}
+    for mirrored in (False, True):
+        padded = np.pad(image[0].numpy(), ((0, 0), (PADDING, PADDING), (PADDING, PADDING)))
+        for down in range(2 * PADDING + 1):
+            for right in range(2 * PADDING + 1):
+                cut = padded[:, down : down + 5, right : right + 6]
+                possible[(cut[:, :, ::-1] if mirrored else cut).tobytes()] = mirrored, down, right
+    seen = [possible[one.numpy().tobytes()] for one in found.contiguous()]
+    assert len({*seen}) == len({*possible.values()}) == 162
+    counts = np.array([seen.count(one) for one in {*seen}])
+    assert np.sum((counts - 4000 / 162) ** 2 / (4000 / 162)) < 161 + 4 * np.sqrt(2 * 161)  # chi-squared, 4 deviations
+
+
+# The networks of the papers.
+
+
+def test_the_network_of_feddyn() -> None:
+    """Two convolutions of 64 filters of 5 x 5, pooling, 394 and 192 units: the numbers of parameters by hand."""
+    module = cnn_of_feddyn(3072, 10)
+    by_hand = [64 * 3 * 25, 64, 64 * 64 * 25, 64, 394 * 1600, 394, 192 * 394, 192, 10 * 192, 10]
+    assert [p.numel() for p in module.parameters()] == by_hand
+    assert sum(by_hand) == 815892
+    kinds = [type(layer).__name__ for layer in module]
+    block = ["Conv2d", "ReLU", "MaxPool2d"]
+    assert kinds == ["Unflatten", *block, *block, "Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]
+    assert module(torch.zeros(2, 3072)).shape == (2, 10)
+    assert (
+        sum(p.numel() for p in lenet(784, 10).parameters()) == 6 * 26 + 16 * (6 * 25 + 1) + 120 * 257 + 84 * 121 + 850
+    )
+    assert [
+        layer.out_features for layer in cnn_of_feddyn(784, 4, filters=2, hidden=7) if hasattr(layer, "out_features")
+    ] == [7, 4]
+    with pytest.raises(ValueError, match="square images of one channel or three, not 50 features"):
+        image_shape(50)
+    with pytest.raises(ValueError, match="larger images than of 64 features"):
+        cnn_of_feddyn(64, 10)
+
+
+# What is refused.
+
+
+class Noisy(torch.nn.Linear):
+    def forward(self, input: Any) -> Any:
+        return super().forward(input) + torch.rand(())
+
+
+class Centred(torch.nn.Linear):
+    def forward(self, input: Any) -> Any:
+        return super().forward(input - input.mean(dim=0))
+
+
+def nets(*layers: Any) -> Any:
+    return torch.nn.Sequential(*layers, torch.nn.Linear(SIDE * SIDE, CLASSES))
+
+
+BATCH_NORM = "'0' (BatchNorm1d), whose statistics are of all rows of a batch and are no parameters: take nn.GroupNorm"
+BAD: list[tuple[Any, dict[str, Any], str]] = [
+    (lambda: 3, {}, "module must be a torch.nn.Module, or return one, not a int."),
+    (lambda: nets(torch.nn.BatchNorm1d(36)), {}, BATCH_NORM),
+    (lambda: nets(torch.nn.Dropout(0.1)), {}, "'0' (Dropout), which draws what it leaves out: take weight decay"),
+    (lambda: nets(torch.nn.BatchNorm1d(36, track_running_stats=False)), {"frozen": True}, "module cannot be called"),
+    (lambda: Noisy(36, CLASSES), {}, "it draws random numbers."),
+    (lambda: Centred(36, CLASSES), {}, "but it looks at other rows."),
+    (lambda: torch.nn.Linear(36, 4), {}, "module must return a tensor of shape (2, 3) for 2 rows, not shape (2, 4)."),
+    (lambda: torch.nn.Linear(35, 3), {}, "module cannot be called with rows of shape (36,): "),
+    (torch.nn.Flatten, {}, "module must have trainable parameters."),
+    (lambda: linear().half(), {}, "module must have parameters of float32 or of float64, not of torch.float16."),
+    (lambda: nets(torch.nn.Linear(36, 36).double()), {}, "not of torch.float32, torch.float64."),
+    (lambda: torch.nn.LazyLinear(3), {}, "module must know its sizes: call it once, for 'weight' is still"),
+    (linear, {"input_shape": (5, 7)}, f"X must have rows of 35 features, for input_shape (5, 7), not {X.shape}."),
+    (linear, {"ridge": -1.0}, "ridge must be a finite number, at least 0, not -1.0."),
+    (linear, {"augment": "crop"}, "augment must be one of crop-flip, or a function; not 'crop'."),
+    (linear, {"clients": 99}, "clients must be between 1 and the"),
+]
+
+
+@pytest.mark.parametrize(("make", "options", "said"), BAD, ids=[said[-40:] for *_, said in BAD])
+def test_what_is_refused(make: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)) as error:
+        torch_module(make, X, Y, **{"classes": CLASSES, "clients": CLIENTS} | options)
+    assert "\n" not in str(error.value)
+
+
+def test_frozen_layers_keep_their_statistics() -> None:
+    module = nets(torch.nn.BatchNorm1d(36), torch.nn.Dropout(0.5))
+    module(torch.as_tensor(X))  # has statistics now
+    kept = {name: x.clone() for name, x in module.state_dict().items()}
+    f = torch_module(module, X, Y, clients=CLIENTS, frozen=True)
+    theta = f.initial()
+    module.eval()
+    assert_close(f.value(theta)[0], loss_of(module, CLIENTS[0], 0.0).detach())
+    f.gradient(theta)
+    assert all(torch.equal(x, kept[name]) for name, x in f.module.state_dict().items())
+
+
+def test_an_augmentation_must_keep_the_form() -> None:
+    f = objective("linear", augment=lambda images, rng: images[:, :5])
+    with pytest.raises(ValueError, match=r"augment must return torch.float32 of shape \(3, 36\), as it was given, not"):
+        f.sample_gradient(f.initial(), f.draw([np.random.default_rng(0)] * 7, 3))
+    with pytest.raises(ValueError, match="crop-flip needs images of shape"):
+        crop_flip(torch.zeros(2, 36), np.random.default_rng(0))
+
+
+def test_rows_may_be_sparse_or_tensors() -> None:
+    rows = torch.as_tensor(X)
+    f = torch_module(linear, rows, torch.as_tensor(Y), clients=CLIENTS, classes=CLASSES, ridge=RIDGE)
+    assert torch.equal(f.value(f.initial()), objective("linear").value(f.initial()))
+    from scipy.sparse import csr_array
+
+    with pytest.raises(ValueError, match="X must be dense for a module"):
+        torch_module(linear, csr_array(X), Y, clients=CLIENTS)
