@@ -89,7 +89,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AdaptiveDualFL
 from dualopt.methods._dual_theorems import longest_run
@@ -222,9 +221,10 @@ def gap_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     cases=gap_cases,
 )
 def adaptive_gap(case: Case, *, half: float = 0.5) -> Iterator[Inequality]:
-    """The certified gap of AdaptiveDualFL, from the beginning of an epoch.
+    """AdaptiveDualFL: the certified gap, from the beginning of an epoch.
 
-    ``half`` is for wrong variants: the factor of the estimate in the bound.
+    Compare it with the distance from where the epoch began, and the distance of the model with it. ``half`` is
+    for wrong variants: the factor of the estimate in the bound.
     """
     mass = 0.5 * float(np.sum(parameters(case)))
     kappa = condition(case)
@@ -237,9 +237,8 @@ def adaptive_gap(case: Case, *, half: float = 0.5) -> Iterator[Inequality]:
             bound = step.left * (step.first + half * step.s0 * slopes)
             yield Inequality(step.n, gap, bound, "held momentum", 2.0 * rounding)
         theta = s.server.theta
-        yield Inequality(
-            step.n, mass * case.distance(theta), gap + rounding, "distance", mass * case.distance_rounding(theta)
-        )
+        distance, unsure = (mass * x(theta) for x in (case.distance, case.distance_rounding))
+        yield Inequality(step.n, distance, gap + rounding, "distance", unsure)
 
 
 @claim(
@@ -256,9 +255,10 @@ def adaptive_gap(case: Case, *, half: float = 0.5) -> Iterator[Inequality]:
     cases=adaptive_cases,
 )
 def adaptive_rounds(case: Case, *, times: float = 1.0) -> Iterator[Inequality]:
-    """AdaptiveDualFL: how many rounds a certified gap takes, without knowing L.
+    r"""AdaptiveDualFL: how many rounds a certified gap takes, without knowing L.
 
-    As long as gaps are not rounding. ``times`` is for wrong variants: of the condition number less one.
+    Compare, as long as gaps are not rounding, the curvature met and the estimates with :math:`\sigma`, the gaps with
+    what estimates promise, and the rounds with (4). ``times`` is for wrong variants: of the condition number less one.
     """
     kappa = 1.0 + times * (condition(case) - 1.0)
     sigma, begun, beginning = 1.0 / (kappa - 1.0), math.nan, math.inf
