@@ -85,8 +85,8 @@ def longest_run(kappa: float, first: float, fall: float) -> float:
 def _of_adaptive(method: Any, known: Known) -> str:
     """Return the factor of the last cycle, and how many rounds come on top."""
     kappa = known.L / method.nu
-    e = longest_run(kappa, method.first, math.e) - longest_run(kappa, method.first, 1.0)
-    more = math.ceil(longest_run(kappa, method.first, 1.0))
+    more, whole = (longest_run(kappa, method.first, fall) for fall in (1.0, math.e))
+    e, more = math.ceil(10.0 * (whole - more)) / 10.0, math.ceil(more)
     return f"the certified gap falls by a factor of e in at most {e:.1f} rounds each, after {more} at most"
 
 
