@@ -463,7 +463,7 @@ def adapting(old: str, new: str, caught: str) -> Variant:
 FORGOTTEN = "gap=gap), Message(theta, 0.0, t)"
 MOMENTUM: dict[str, Variant] = {
     "estimates that nothing refutes": adapting("> server.left *", "> 1e9 * server.left *", "adaptive_rounds"),
-    "a tenth of the curvature met": adapting("product / square)", "0.1 * product / square)", "adaptive_rounds"),
+    "a tenth of the curvature met": adapting("min(server.s, met)", "min(server.s, 0.1 * met)", "adaptive_rounds"),
     "the square root of the estimate": adapting("s / (1.0 + s))", "s**0.5 / (1.0 + s))", "adaptive_gap"),
     "momentum that is not forgotten": adapting(FORGOTTEN, FORGOTTEN.replace("0.0", "0.9"), "adaptive_gap"),
     "growing momentum of 1.3": adapting("momentum(server.t, 0.0)", "(server.t + 0.5, 1.3)", "adaptive_gap"),
