@@ -46,6 +46,7 @@ from .methods import (
     Scaffnew as Scaffnew,
     Scaffold as Scaffold,
     AdaptiveAccSDANE as AdaptiveAccSDANE,
+    AdaptiveDualFL as AdaptiveDualFL,
     ConsensusFedSplit as ConsensusFedSplit,
     CorrectedDualFL as CorrectedDualFL,
     CorrectedOptimizedDualFL as CorrectedOptimizedDualFL,

@@ -1,4 +1,4 @@
-"""DualFL and OptimizedDualFL without tuning: rounds to a certified accuracy with a restart and with fixed momentum."""
+"""DualFL and OptimizedDualFL without tuning: rounds to a certified accuracy, with and without restarts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dualopt.methods import (
+    AdaptiveDualFL,
     DualFL,
     GapRestartedDualFL,
     OptimizedDualFL,
@@ -41,6 +42,7 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "DualFL, rho = 0": (DualFL, {"rho": 0.0}),
     "DualFL, gradient restart": (RestartedDualFL, {}),
     "DualFL, gap restart": (GapRestartedDualFL, {}),
+    "DualFL, adaptive": (AdaptiveDualFL, {}),
 }
 TUNED = {"OptimizedDualFL, best rho": OptimizedDualFL, "DualFL, best rho": DualFL}
 
@@ -172,7 +174,14 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw a panel for every problem: the certificate over the rounds."""
     shown = list(dict.fromkeys(label.split(": ")[0] for label in traces))
     names = list(dict.fromkeys(label.split(": ")[1] for label in traces))
-    lines = {"suggested": ":", "rho = 0": "-", "gradient restart": "-", "gap restart": "--", "best rho": "-."}
+    lines = {
+        "suggested": ":",
+        "rho = 0": "-",
+        "gradient restart": "-",
+        "gap restart": "--",
+        "adaptive": (0, (1, 0.6)),
+        "best rho": "-.",
+    }
     columns = min(3, len(shown))
     rows = math.ceil(len(shown) / columns)
     figure, grid = plotting.panels(rows, columns, height=2.2, width=settings.width, least=2.0)
@@ -183,7 +192,10 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 continue
             method, words = name.split(", ")
             colour = plotting.style(method).color
-            width, shade = (1.8 if "restart" in words else 1.1), (0.35 if words == "rho = 0" else 1.0)
+            width, shade = (
+                (1.1 if words in ("suggested", "rho = 0", "best rho") else 1.8),
+                (0.35 if words == "rho = 0" else 1.0),
+            )
             axes.semilogy(
                 trace["rounds"],
                 trace["certificate"],

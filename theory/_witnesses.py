@@ -213,6 +213,8 @@ _DERIVATIONS: Mapping[str, Sequence[str]] = {
     "restarts.py::test_the_gap_of_an_epoch": ["restart_gap"],
     "restarts.py::test_epochs": ["restart_epochs"],
     "restarts.py::test_energy_whatever_the_restarts": ["restart_energy"],
+    "restarts.py::test_one_round_of_held_momentum": ["adaptive_gap"],
+    "restarts.py::test_rounds_of_the_momentum_that_adapts": ["adaptive_rounds"],
 }
 DERIVED = {
     claim: [f"tests/theory/test_symbolic_{test}" for test, claims in _DERIVATIONS.items() if claim in claims]

@@ -10,6 +10,7 @@ from .a_fedpd import AFedPD as AFedPD
 from .a_fedpdsam import AFedPDSAM as AFedPDSAM
 from .acc_s_dane import AccSDANE as AccSDANE
 from .adaptive_acc_s_dane import AdaptiveAccSDANE as AdaptiveAccSDANE
+from .adaptive_dualfl import AdaptiveDualFL as AdaptiveDualFL
 from .anderson_dane import AndersonDANE as AndersonDANE
 from .anderson_fedsplit import AndersonFedSplit as AndersonFedSplit
 from .apda_inexact import APDAInexact as APDAInexact

@@ -14,6 +14,7 @@ __all__ = [
     "LEAST_FALL",
     "MOST_FALL",
     "NU",
+    "OF_ADAPTIVE_DUALFL",
     "OF_DUALFL",
     "OF_DUAL_ASCENT",
     "OF_DUAL_LBFGS",
@@ -22,11 +23,14 @@ __all__ = [
     "OF_RESTARTED_DUALFL",
     "OF_SAMPLED_DUALFL",
     "RHO",
+    "TELLS",
     "last_step",
+    "longest_run",
 ]
 
 FALL = 0.1  # times |q|^2, by which a step of dual L-BFGS has to make D fall; a plain step does by a half of it
 LEAST_FALL, MOST_FALL = 3.0, 10.0  # c and C of Theorem E: roots of how far a gap falls before an epoch may, must, end
+TELLS = 4.0  # of t^2 s: from there on the gap of an epoch in which the momentum grows is below its first one
 NU = at_most("nu", "mu", lambda m, k: k.mu)
 
 RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)
@@ -53,6 +57,37 @@ def _of_gaps(method: Any, known: Known) -> str:
         return "O(1/n^2) at the mean models"
     epoch = max(1, math.floor(2.0 * (1.0 + MOST_FALL) * math.sqrt(max(1.0 / limit - 1.0, 0.0))))
     return f"the certified gap falls by {MOST_FALL**2:.0f} in at most {epoch} rounds"
+
+
+def longest_run(kappa: float, first: float, fall: float) -> float:
+    r"""Return how many rounds AdaptiveDualFL needs at most for a fall of the certified gap.
+
+    The cycles of growing and held momentum have estimates of at least these numbers, from the last one backwards:
+    :math:`\sigma/2`, :math:`\sigma`, :math:`2\sigma`, ...; the last one alone, ``first``, if that is at most
+    :math:`\sigma = 1/(\kappa - 1)`.
+
+    Examples
+    --------
+    >>> round(longest_run(101.0, 1.0, 1e6)), round(longest_run(101.0, 0.01, 1e6)), longest_run(1.0, 1.0, 1.0) < 9
+    (461, 197, True)
+    """
+    sigma = 1.0 / (kappa - 1.0) if kappa > 1.0 else math.inf
+    least, cycles = [first], 0
+    if first > sigma:
+        cycles = 1 + math.floor(math.log2(first / sigma))
+        least = [0.5 * sigma * 2.0**k for k in range(cycles + 1)]
+    found = 1.0 + math.log(max(fall, 1.0)) * math.sqrt(1.0 + 1.0 / least[0])
+    for s in least:
+        found += math.sqrt(TELLS) * 2.0 / math.sqrt(s) + math.log(5.0) * math.sqrt(1.0 + 1.0 / s) + 1.0
+    return found
+
+
+def _of_adaptive(method: Any, known: Known) -> str:
+    """Return the factor of the last cycle, and how many rounds come on top."""
+    kappa = known.L / method.nu
+    more, whole = (longest_run(kappa, method.first, fall) for fall in (1.0, math.e))
+    e, more = math.ceil(10.0 * (whole - more)) / 10.0, math.ceil(more)
+    return f"the certified gap falls by a factor of e in at most {e:.1f} rounds each, after {more} at most"
 
 
 Bound = Callable[[Any, Known, Array, int], float]
@@ -100,6 +135,7 @@ OF_DUALFL = _accelerated(
     ("Theorem 3.2", "Theorem 3.3"), "E - E* = O((1 - sqrt(rho))^n)", lambda m, k: 1.0 - math.sqrt(m.rho), _of_theorem_3
 )
 OF_GAP_RESTARTED_DUALFL = (Theorem(source="Theorem E", rate=_of_gaps, needs=(NU,)),)
+OF_ADAPTIVE_DUALFL = (Theorem(source="adaptive_rounds", rate=_of_adaptive, needs=(NU, SMOOTH)),)
 OF_RESTARTED_DUALFL = (
     Theorem(
         source="",

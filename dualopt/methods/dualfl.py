@@ -53,7 +53,8 @@ class DualFL(Dual):
     Parameters
     ----------
     rho : float, optional
-        Momentum parameter in [0, 1); suggested: ``nu / max L``, 0 when nonsmooth.
+        Momentum parameter in [0, 1); suggested: ``nu / max L``, 0 when nonsmooth. Clients that differ often bear far
+        more: :class:`dualopt.methods.AdaptiveDualFL` finds out how much (docs/no_tuning.md).
     nu : float, optional
         Duality parameter; suggested: ``min mu``.
     solver, stop

@@ -17,6 +17,7 @@ from dualopt.engine import Blocks, Host, RemoteClients, _host
 from dualopt.engine._server import Server
 from dualopt.losses import Logistic
 from dualopt.methods import (
+    AdaptiveDualFL,
     AFedPD,
     CorrectedDualFL,
     DualFL,
@@ -113,6 +114,7 @@ def test_rows_of_many_classes_and_runs_without_certificates(method: Any, certify
     [
         FedAvg(solver=SGD(step=0.1, batch=2), stop=Steps(steps=4)),
         DualFL(solver=LBFGS()),
+        AdaptiveDualFL(),
         GapRestartedDualFL(),
         FedDyn(solver=Exact()),
         Scaffnew(solver=SGD(step=0.05, batch=3)),

@@ -127,6 +127,8 @@ def test_runs_end_at_the_target_and_the_best_rho_is_the_best(small: Settings) ->
     assert best["rounds"][-1] == min(needed.values()) == needed[best["multiple"][-1]]
     scalars = traces[f"{title}: DualFL, gap restart"]
     np.testing.assert_allclose(scalars["vectors"], scalars["rounds"] * (1.0 + 2.0 / f.zeros().size), rtol=1e-12)
+    scalars = traces[f"{title}: DualFL, adaptive"]
+    np.testing.assert_allclose(scalars["vectors"], scalars["rounds"] * (1.0 + 7.0 / f.zeros().size), rtol=1e-12)
     assert len(restarts.draw(traces, small).axes) == 1
 
 

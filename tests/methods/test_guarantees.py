@@ -76,6 +76,13 @@ SAID = [
     ("gap-restarted-dualfl", hinge(mu=0.5), {}, "Theorem E: O(1/n^2) at the mean models"),
     ("gap-restarted-dualfl", STRONG, {"nu": 0.6}, "none: Theorem E needs nu <= mu = 0.5"),
     (
+        "adaptive-dualfl",
+        STRONG,
+        {},
+        "adaptive_rounds: the certified gap falls by a factor of e in at most 6.3 rounds each, after 113 at most",
+    ),
+    ("adaptive-dualfl", hinge(mu=0.5), {}, "none: adaptive_rounds needs smooth clients"),
+    (
         "restarted-dualfl",
         STRONG,
         {},

@@ -18,8 +18,8 @@ from tests.problems import lopsided
 
 ALGORITHMS = discover(dualopt.methods)
 OWN = ("anderson-fedsplit", "apda-inexact", "consensus-fedsplit", "corrected-dualfl", "corrected-optimized-dualfl")
-OWN += ("dual-lbfgs", "dualfl", "feddr", "fedpd", "fedsplit", "gap-restarted-dualfl", "old-dual-fedpd")
-OWN += ("optimized-dualfl", "restarted-dualfl", "restarted-optimized-dualfl", "sampled-dualfl")
+OWN += ("adaptive-dualfl", "dual-lbfgs", "dualfl", "feddr", "fedpd", "fedsplit", "gap-restarted-dualfl")
+OWN += ("old-dual-fedpd", "optimized-dualfl", "restarted-dualfl", "restarted-optimized-dualfl", "sampled-dualfl")
 SERVER = ("a-fedpd", "a-fedpdsam", "fedadmm", "feddyn", "fedprox", "fedspeed", "fivegcs", "growing-feddyn")
 SERVER += ("lazy-a-fedpd",)
 

@@ -14,6 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.engine.rounds import iterate
 from dualopt.methods import (
+    AdaptiveDualFL,
     ConsensusFedSplit,
     CorrectedDualFL,
     DualFL,
@@ -44,6 +45,7 @@ METHODS: dict[str, Any] = {
     "dualfl corrected": CorrectedDualFL(),
     "dualfl gradient restart": RestartedDualFL(),
     "dualfl gap restart": GapRestartedDualFL(),
+    "dualfl adaptive": AdaptiveDualFL(),
     "optimized": OptimizedDualFL(),
     "optimized gradient restart": RestartedOptimizedDualFL(),
     "fedsplit": FedSplit(),

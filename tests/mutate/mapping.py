@@ -87,6 +87,7 @@ THEOREMS: dict[str, tuple[str, ...]] = {  # methods, and claims
 DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition_3_1", "lemma_6_5", "gap_3_6")
 FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
 FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_theorem_3", "feddyn_theorem_4")
+ADAPTIVE = ("adaptive_gap", "adaptive_rounds")
 RESTARTS = ("restart_gap", "restart_epochs", "restart_energy")
 SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl", "weighted_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
@@ -188,6 +189,9 @@ METHODS = {
     ),
     "gap_restarted_dualfl": _method(
         "gap_restarted_dualfl", "", Selected("tests/methods/test_restarts.py"), claims=RESTARTS
+    ),
+    "adaptive_dualfl": _method(
+        "adaptive_dualfl", "", Selected("tests/methods/test_contract.py", "adaptive-dualfl"), claims=ADAPTIVE
     ),
     "dualfl": _method(
         "dualfl",

@@ -52,6 +52,7 @@ _TABLES = (
     Table("AndersonDANE", frontier.DANE),
     Table("Clients that are alike", frontier.SIMILAR),
     Table("Restarts", frontier.RESTARTS),
+    Table("Momentum that adapts", frontier.MOMENTUM),
     Table("Coordinates of a metric", frontier.METRIC),
     Table("One scale for each client under sampling", scales.MUTATIONS),
 )

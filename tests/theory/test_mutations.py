@@ -46,6 +46,7 @@ from theory.fedpd import skipping
 from theory.fedpd.skipping import drift
 from theory.frontier import (
     accelerated_dane,
+    adaptive_dualfl,
     cohorts_of_fivegcs,
     dane,
     dual_lbfgs,
@@ -449,6 +450,10 @@ def test_most_cases_have_several_epochs(rule: str) -> None:
     assert sum(n >= 5 for n in ends) >= 5
 
 
+def test_estimates_are_refuted() -> None:
+    assert sum(any(step.refuted for step in adaptive_dualfl.path(case)) for case in telling("adaptive_rounds")) == 1
+
+
 def test_the_marginals_are_needed() -> None:
     """The plain sum of squares does not contract by the least of unequal probabilities in every round."""
     claim = CHAPTERS["sampled_fedsplit"].claim
@@ -516,6 +521,8 @@ RESTARTS: list[tuple[str, dict[str, Any]]] = [
     ("restart_epochs", {"root": lambda kappa: 0.33 * math.sqrt(kappa - 1.0)}),
     ("restart_epochs", {"root": lambda kappa: kappa**0.25}),
     ("restart_energy", {"times": 20.0}),
+    ("adaptive_gap", {"half": 0.0}),
+    ("adaptive_rounds", {"times": 0.5}),
 ]
 
 

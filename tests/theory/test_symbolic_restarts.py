@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.methods._dual_theorems import LEAST_FALL, MOST_FALL
+from dualopt.methods._dual_theorems import LEAST_FALL, MOST_FALL, TELLS, longest_run
 from dualopt.methods.dualfl import momentum
 from theory._problems import quadratic
-from theory.frontier import restarts
+from theory.frontier import adaptive_dualfl, restarts
 
 
 def test_the_gap_of_an_epoch() -> None:
@@ -71,3 +71,60 @@ def test_energy_whatever_the_restarts() -> None:
     inequalities = [q for q in restarts.restart_energy(case) if q.what == "two rounds"]
     plain = [q for q in restarts.restart_energy(case, times=1e-300) if q.what == "two rounds"]
     assert math.isclose(inequalities[0].lhs / plain[0].lhs, whole_factor, rel_tol=1e-9)
+
+
+def test_one_round_of_held_momentum() -> None:
+    """The momentum (3.4) makes y of z and xi, and its recursion takes the squares from one round to the next."""
+    s, t, t_next, z, last, xi = sp.symbols("s t t_next z last xi", positive=True)
+    a = 1 / t_next
+    y = z + s * (t_next - 1) * (last - z)
+    eta = last + (z - last) / (t - 1) * (t - 1) / t_next * (1 - s * (t_next - 1))
+    u = (1 - a) * last + a * xi
+    assert sp.simplify(u - eta - a * (xi - y)) == 0
+    # convexity of the square: y lies between z and last, with the weight s (t - 1)
+    weight = s * (t_next - 1)
+    rest = a**2 * ((1 - weight) * (xi - z) ** 2 + weight * (xi - last) ** 2 - (xi - y) ** 2)
+    assert sp.simplify(rest - a**2 * weight * (1 - weight) * (z - last) ** 2) == 0
+    assert sp.simplify(a**2 * weight - s * a * (1 - a)) == 0
+    # (3.4): beta in terms of s, and the recursion of t, for rho = s/(1 + s)
+    for now, estimate in ((3.0, 0.01), (10.0, 0.005), (1.0, 0.3)):
+        rho = estimate / (1.0 + estimate)
+        after, beta = momentum(now, rho)
+        assert beta == pytest.approx((now - 1.0) / after * (1.0 - estimate * (after - 1.0)), rel=1e-12, abs=1e-15)
+        left, right = (1.0 - estimate * (after - 1.0)) / after**2, (1.0 - 1.0 / after) * (1.0 + estimate) / now**2
+        assert left == pytest.approx(right, rel=1e-12)
+    held = math.sqrt(1.0 + 1.0 / 0.02)  # where t stays, and (1 + s)/t^2 = s
+    assert momentum(held, 0.02 / 1.02)[0] == pytest.approx(held, rel=1e-12)
+    assert (1.0 + 0.02) / held**2 == pytest.approx(0.02, rel=1e-12)
+    # the claim has B (G_0 + (s/2)|grad g(w-bar) - xi^0|^2)
+    case = adaptive_dualfl.adaptive(quadratic(), 40, share=1.0)
+    for step, found in zip(
+        (step for step in adaptive_dualfl.path(case) if step.held),
+        (found for found in adaptive_dualfl.adaptive_gap(case) if found.what == "held momentum"),
+        strict=True,
+    ):
+        t_0 = math.sqrt(1.0 + 1.0 / step.s0)
+        whole = step.first + 0.5 * (1.0 + step.s0) / t_0**2 * step.found.slopes
+        assert found.rhs == pytest.approx(step.left * whole, rel=1e-12)
+
+
+def test_rounds_of_the_momentum_that_adapts() -> None:
+    r = sp.symbols("r", positive=True)
+    # (3) in terms of r^2 = G_0/G, and what it is at most for r >= 1
+    assert sp.expand(r**2 + (1 + r) ** 2 - (2 * r**2 + 2 * r + 1)) == 0
+    assert sp.solve(sp.Eq(5 * r**2, 2 * r**2 + 2 * r + 1), r) == [1]
+    # growing: t >= (n + 1)/2, so that t^2 s >= 4 at the latest for n + 1 = 4/sqrt(s); then G <= G_0
+    n, s = sp.symbols("n s", positive=True)
+    assert sp.simplify(sp.solve(sp.Eq(((n + 1) / 2) ** 2 * s, TELLS), n)[0] + 1 - 4 / sp.sqrt(s)) == 0
+    for kappa in (2.1, 5.0, 5.1, 101.0, 1e3, 3e5):
+        sigma = 1.0 / (kappa - 1.0)
+        for fall in (1.0, 1e3, 1e12):
+            alone = 1.0 + math.sqrt(1.0 + 1.0 / sigma) * math.log(5.0 * fall) + 4.0 / math.sqrt(sigma) + 1.0
+            assert longest_run(kappa, sigma, fall) == pytest.approx(alone, rel=1e-12)
+            failures = [sigma * 2.0**k for k in range(60) if sigma * 2.0**k <= 1.0]  # the s in which (3) fails
+            whole = 1.0 + math.sqrt(2.0 * kappa - 1.0) * math.log(fall)
+            for least in [0.5 * sigma, *failures]:
+                whole += 4.0 / math.sqrt(least) + math.log(5.0) * math.sqrt(1.0 + 1.0 / least) + 1.0
+            assert longest_run(kappa, 1.0, fall) == pytest.approx(whole, rel=1e-12)
+            short = math.sqrt(2.0 * kappa) * math.log(fall) + 28.0 * math.sqrt(kappa) + 3.0 * math.log2(kappa)
+            assert whole <= short

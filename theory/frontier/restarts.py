@@ -86,6 +86,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import DualFL, GapRestartedDualFL, RestartedDualFL
 from dualopt.methods._dual_theorems import LEAST_FALL, MOST_FALL
@@ -121,35 +122,61 @@ def _mean(points: list[Array], weights: list[float]) -> Array:
     return np.einsum("i,i...->...", np.array(weights), np.stack(points)) / sum(weights)
 
 
-def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mean) -> Iterator[EpochRound]:
-    """Run DualFL and follow its epochs from the definitions: nothing that the restart computes is used.
+class Measured(NamedTuple):
+    """What a round has at a mean model and at its dual point."""
 
-    Dual points are gradients at the local solutions, with the conjugates of Fenchel's equality.
-    """
+    gap: float  # G_n
+    rounding: float  # of it
+    slopes: float  # |grad g(w-bar_n) - xi^0|^2
+    xi: Array
+    local: Array
+    dual: float  # E_d(xi^n)
+    energy: float  # N E(w-bar_n)
+
+
+def measured(case: Case, s: Snapshot, w: Array, start: Array) -> Measured:
+    """Return the gap of a round from its definition, with dual points that are gradients at the local solutions."""
     nu, f, masses = parameters(case), case.plain, case.own_masses
     column = np.reshape(nu, (-1, *(1,) * case.theta.ndim))
+    assert s.solution is not None  # everybody takes part
+    local, values = s.solution.theta, masses * s.solution.evaluation.f
+    gradients = per_client(masses, local) * s.solution.evaluation.grad_f
+    xi = gradients - column * local
+    conjugate = client_dot(xi, local) - values + 0.5 * nu * client_dot(local, local)
+    if s.solution.excess is not None:
+        conjugate = conjugate + masses * s.solution.excess
+    average = float(np.sum(np.sum(xi, axis=0) ** 2)) / (2.0 * float(np.sum(nu)))
+    dual = float(np.sum(conjugate)) + average
+    at_mean, slope = f.value_and_gradient(w)
+    energy = float(np.sum(at_mean))
+    terms = np.abs(at_mean) + np.abs(values) + np.sqrt(client_dot(gradients, gradients) * client_dot(local, local))
+    rounding = 64.0 * EPSILON * (float(np.sum(terms)) + average)
+    slopes = float(np.sum((slope - column * w - start) ** 2 / column))
+    return Measured(energy + dual, rounding, slopes, xi, local, dual, energy)
+
+
+def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mean) -> Iterator[EpochRound]:
+    """Run DualFL and follow its epochs from the definitions: nothing that the restart computes is used."""
     start, place, first = np.zeros_like(case.subgradients), 1, math.inf
     models, weights, last = [np.zeros_like(case.theta)], [1.0], np.zeros_like(case.theta)
     for n, s in enumerate(case.snapshots(), start=1):
-        assert s.solution is not None  # everybody takes part
-        local, values = s.solution.theta, masses * s.solution.evaluation.f
-        gradients = per_client(masses, local) * s.solution.evaluation.grad_f
-        xi = gradients - column * local
-        conjugate = client_dot(xi, local) - values + 0.5 * nu * client_dot(local, local)
-        if s.solution.excess is not None:
-            conjugate = conjugate + masses * s.solution.excess
-        average = float(np.sum(np.sum(xi, axis=0) ** 2)) / (2.0 * float(np.sum(nu)))
-        dual = float(np.sum(conjugate)) + average
-        w = mean(models, weights)
-        at_mean, slope = f.value_and_gradient(w)
-        gap = float(np.sum(at_mean)) + dual
-        terms = np.abs(at_mean) + np.abs(values) + np.sqrt(client_dot(gradients, gradients) * client_dot(local, local))
-        rounding = 64.0 * EPSILON * (float(np.sum(terms)) + average)
-        slopes = float(np.sum((slope - column * w - start) ** 2 / column))
+        found = measured(case, s, mean(models, weights), start)
         theta, ends = s.server.theta, s.server.t == 1.0
-        yield EpochRound(n, place, first, gap, rounding, slopes, sum(weights), theta, xi, dual, ends)
+        yield EpochRound(
+            n,
+            place,
+            first,
+            found.gap,
+            found.rounding,
+            found.slopes,
+            sum(weights),
+            theta,
+            found.xi,
+            found.dual,
+            ends,
+        )
         if ends:
-            start, place, first, models, weights = xi, 1, gap, [theta], [1.0]
+            start, place, first, models, weights = found.xi, 1, found.gap, [theta], [1.0]
         else:
             models.append(theta + s.message.beta * (theta - last))
             weights.append(s.server.t)

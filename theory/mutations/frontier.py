@@ -12,6 +12,7 @@ from dualopt.methods import (
     GIANT,
     AccSDANE,
     AdaptiveAccSDANE,
+    AdaptiveDualFL,
     AFedPD,
     AndersonDANE,
     AndersonFedSplit,
@@ -45,7 +46,7 @@ from theory.frontier.rounded import Moments
 from theory.mutations import feddyn, scales, splitting
 from theory.mutations._edits import OtherMethodError, Variant, change, edit, edited, first_client, instead, parameters
 
-__all__ = ["ANDERSON", "DANE", "METRIC", "MUTATIONS", "RESTARTS", "SIMILAR"]
+__all__ = ["ANDERSON", "DANE", "METRIC", "MOMENTUM", "MUTATIONS", "RESTARTS", "SIMILAR"]
 
 
 # Sampling and compression.
@@ -448,6 +449,27 @@ RESTARTS: dict[str, Variant] = {
         "0.0) if again or round.n % 3 == 2 else",
         caught="restart_epochs",
     ),
+}
+
+
+# Momentum that follows the curvature.
+
+
+def adapting(old: str, new: str, caught: str) -> Variant:
+    """Return an edit of the server."""
+    return edit(AdaptiveDualFL, "server", old, new, caught=caught)
+
+
+FORGOTTEN = "gap=gap), Message(theta, 0.0, t)"
+MOMENTUM: dict[str, Variant] = {
+    "estimates that nothing refutes": adapting("> server.left *", "> 1e9 * server.left *", "adaptive_rounds"),
+    "a tenth of the curvature met": adapting("min(server.s, met)", "min(server.s, 0.1 * met)", "adaptive_rounds"),
+    "the square root of the estimate": adapting("s / (1.0 + s))", "s**0.5 / (1.0 + s))", "adaptive_gap"),
+    "momentum that is not forgotten": adapting(FORGOTTEN, FORGOTTEN.replace("0.0", "0.9"), "adaptive_gap"),
+    "growing momentum of 1.3": adapting("momentum(server.t, 0.0)", "(server.t + 0.5, 1.3)", "adaptive_gap"),
+    "estimates that fall too far": adapting("max(0.5 * s, LEAST)", "1e-4 * s", "adaptive_rounds"),
+    "epochs that begin with any gap": adapting("gap <= server.gap and", "round.n > 1 or", "adaptive_rounds"),
+    "the mean without weights": instead(AdaptiveDualFL, "local", scales.forgotten, "adaptive_gap"),
 }
 
 

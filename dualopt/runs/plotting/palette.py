@@ -60,6 +60,7 @@ METHODS = {
     "restarted-dualfl": "RestartedDualFL",
     "restarted-optimized-dualfl": "RestartedOptimizedDualFL",
     "gap-restarted-dualfl": "GapRestartedDualFL",
+    "adaptive-dualfl": "AdaptiveDualFL",
     "corrected-dualfl": "CorrectedDualFL",
     "corrected-optimized-dualfl": "CorrectedOptimizedDualFL",
     "growing-feddyn": "GrowingFedDyn",

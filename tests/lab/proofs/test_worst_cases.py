@@ -29,6 +29,7 @@ INF = math.inf
 REFUSED = {
     "a-fedpdsam",
     "adaptive-acc-s-dane",
+    "adaptive-dualfl",
     "anderson-dane",
     "anderson-fedsplit",
     "apda-inexact",  # many local steps
