@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from dualopt.runs.costs import SENT
 from dualopt.runs.recommendation import facts_of, gradient_seconds, similarity
 from dualopt.runs.trace import Trace
 from figures._advice_problems import advice_cases
-from figures._advice_rows import AIMS, TARGETS, best_alone, factors, of_tables, problem_rows, problems
+from figures._advice_rows import AIMS, TARGETS, Problem, best_alone, factors, of_tables, problem_rows, problems
 from figures._cells import Case, built
 from figures._contestants import measured
 from figures._settings import Settings
@@ -98,17 +98,25 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     The other choice is the one method that is near the best most often on the problems of choice.
     """
     known = problems(*_rows(traces, settings))
-    judged = [problem for problem in known if problem.group == "judged"]
     if settings.page is not None:
         known += of_tables(*map(rows_if_there, beside(settings.page)))
-    figure, grid = plotting.panels(1, len(SHOWN), height=2.0, width=settings.width, least=1.7, sharey=True)
+    return shares(known, settings.width)
+
+
+def shares(known: Sequence[Problem], width: str) -> Figure:
+    """Draw the panels of :func:`draw` for measured problems, in a picture of that width."""
+    judged = [problem for problem in known if problem.group == "judged"]
+    figure, grid = plotting.panels(1, len(SHOWN), height=2.0, width=width, least=1.7, sharey=True)
     for axes, aim in zip(grid.flat, (AIMS[i] for i in SHOWN), strict=True):
         alone = best_alone(known, aim)
-        for label, found in (("recommended", factors(judged, aim)), (alone, factors(judged, aim, alone))):
-            axes.ecdf(np.minimum(found, 2 * FARTHEST), label=label)
+        colour = plotting.style(alone).color
+        found, of_one = factors(judged, aim), factors(judged, aim, alone)
+        axes.ecdf(np.minimum(found, 2 * FARTHEST), label="recommended", color="0.6", linewidth=2.0)
+        label = plotting.proper_name(alone)
+        axes.ecdf(np.minimum(of_one, 2 * FARTHEST), label=label, color=colour, linestyle=(0, (4, 1.5)))
         axes.set_title(str(aim).replace(", ", "\n"))
         axes.set_xlim(1.0, FARTHEST)
         axes.set_xlabel("times the best")
-        axes.legend(loc="lower right")
+        axes.legend(loc="lower right", handlelength=1.6)
     grid.flat[0].set_ylabel("share of the judged cases")
     return figure
