@@ -173,7 +173,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     shown = list(dict.fromkeys(label.split(": ")[0] for label in traces))
     names = list(dict.fromkeys(label.split(": ")[1] for label in traces))
     lines = {"suggested": ":", "rho = 0": "-", "gradient restart": "-", "gap restart": "--", "best rho": "-."}
-    columns = min(3, len(shown))
+    columns = 2 if len(shown) == 4 else min(3, len(shown))
     rows = math.ceil(len(shown) / columns)
     figure, grid = plotting.panels(rows, columns, height=2.2, width=settings.width, least=2.0)
     for axes, problem in zip(grid.flat, shown, strict=False):
