@@ -270,7 +270,7 @@ def test_the_model_knows_the_hash_of_its_rows(store, tmp_path) -> None:
     own = model.model_.record["data"]
     assert own == {"sha256": rows_hash(f, f.sizes, f.weights), "rows": 120}
     if store is np.asarray:  # the same as that of the command line
-        options = {"label": "y", "client": "site", "client_weights": "rows"}
+        options: dict[str, Any] = {"label": "y", "client": "site", "client_weights": "rows"}
         for y, same in ((Y, True), (1 - Y, False)):
             problem = build_problem(ProblemOptions(data=_written(tmp_path / "other.csv", y), **options))
             assert (data_hash(problem) == own["sha256"]) is same
