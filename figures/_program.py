@@ -106,7 +106,7 @@ def draw(
     ] = False,
     only: Annotated[
         str | None,
-        Option(help="Cells 'problem: method' that which_method measures, such as 'MNIST*'; the page keeps the others."),
+        Option(help="Cells 'problem: method' of which_method or advice, such as 'MNIST*'; the page keeps the others."),
     ] = None,
     width: WidthOption = "page",
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,

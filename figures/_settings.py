@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,8 @@ class Settings:
     page : Path, optional
         A page of Markdown into which a figure writes its tables, if it has any.
     only : str, optional
-        Pattern of the cells ``problem: method`` that `which_method` measures; the page keeps its other rows.
+        Pattern of the cells ``problem: method`` that `which_method` or `advice` measures; the page keeps its other
+        rows.
     width : {"column", "page"}
         Of pictures: 3.5 or 7.2 inches.
     console : Console
@@ -148,6 +150,17 @@ class Settings:
     def _own(self, description: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the hash of the file of a figure from outside: a changed file does not find what the old one stored."""
         return description if self.plug_in is None else {**description, "plug_in": self.plug_in}
+
+    def wants(self, cell: str) -> bool:
+        """Tell whether a cell ``problem: method`` is to be measured: all are without ``only``.
+
+        Examples
+        --------
+        >>> digits = Settings(only="digits*")
+        >>> digits.wants("digits, by label: giant"), digits.wants("a9a, by label: giant"), Settings().wants("anything")
+        (True, False, True)
+        """
+        return self.only is None or fnmatchcase(cell, self.only)
 
     @property
     def stale(self) -> Callable[[str], None] | None:

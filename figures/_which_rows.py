@@ -30,6 +30,7 @@ __all__ = [
     "misses",
     "named",
     "read_rows",
+    "rows_if_there",
     "savings",
     "to_facts",
     "without_holes",
@@ -253,3 +254,8 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     """Read what :func:`write_rows` wrote."""
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def rows_if_there(path: Path) -> list[dict[str, str]]:
+    """Read what :func:`write_rows` wrote; no rows where there is no file."""
+    return read_rows(path) if path.exists() else []

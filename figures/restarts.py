@@ -182,7 +182,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         "adaptive": (0, (1, 0.6)),
         "best rho": "-.",
     }
-    columns = min(3, len(shown))
+    columns = 2 if len(shown) == 4 else min(3, len(shown))
     rows = math.ceil(len(shown) / columns)
     figure, grid = plotting.panels(rows, columns, height=2.2, width=settings.width, least=2.0)
     for axes, problem in zip(grid.flat, shown, strict=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
 
@@ -31,15 +30,16 @@ from figures._which_rows import (
     cell_rows,
     fact_rows,
     merged,
-    read_rows,
+    rows_if_there,
     without_holes,
     write_rows,
 )
 from figures._which_tables import decision, fill, sections, whole_tables
 
-__all__ = ["beside", "compute", "draw", "fill_page", "publish", "tabulate"]
+__all__ = ["ONLY", "beside", "compute", "draw", "fill_page", "page_rows", "publish", "tabulate"]
 
 TIME = "about 200 minutes"
+ONLY = "only must match a cell 'problem: method'"
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def compute(settings: Settings) -> dict[str, Trace]:
     """
     measure = Measure(settings.cache, settings.stored_only, settings.keep_stale)
     now = sources(packages=("theory", "figures"))
-    wanted = [cell for case in cases(settings) for cell in _matching(case, settings.only)]
-    require(bool(wanted), "only must match a cell 'problem: method'", settings.only)
+    wanted = [cell for case in cases(settings) for cell in _matching(case, settings)]
+    require(bool(wanted), ONLY, settings.only)
     cells = _stored_problems(wanted, measure) if settings.stored_only else wanted
     found, waiting = {}, iter(cells)
     for cell, trace in Workers(measure, settings.jobs).results(lambda: next(waiting, None), lambda: False):
@@ -137,10 +137,10 @@ def compute(settings: Settings) -> dict[str, Trace]:
     return traces
 
 
-def _matching(case: Case, pattern: str | None) -> list[Cell]:
+def _matching(case: Case, settings: Settings) -> list[Cell]:
     """Return the cells of a problem whose labels match, after what is known of it; none if none matches."""
     cells = [Cell(case, name) for name in (*contestants(), *OUTSIDERS)]
-    found = [cell for cell in cells if pattern is None or fnmatchcase(cell.label, pattern)]
+    found = [cell for cell in cells if settings.wants(cell.label)]
     return [Cell(case, "facts"), *found] if found else []
 
 
@@ -160,17 +160,40 @@ def _stored_problems(cells: Iterable[Cell], measure: Measure) -> list[Cell]:
 
 def _rows(traces: Mapping[str, Trace], settings: Settings) -> tuple[list[Row], list[Row]]:
     """Return the rows of cells and problems: those just measured and, with ``only``, the others of the page."""
-    cells: list[Row] = [*cell_rows(traces)]
+    order = {"problem": [case.name for case in cases(settings)], "method": [*contestants(), *OUTSIDERS]}
+    cells, problems = page_rows(traces, settings, order)
+    return without_holes(cells), problems
+
+
+def page_rows(
+    traces: Mapping[str, Trace],
+    settings: Settings,
+    order: Mapping[str, Sequence[str]],
+    *,
+    prefix: str = "",
+    targets: Sequence[float] = TARGETS,
+) -> tuple[list[Row], list[Row]]:
+    """Return the rows of cells and problems: those just measured and, with ``only``, the others beside the page.
+
+    Parameters
+    ----------
+    traces : dict of str to Trace
+        What was measured, by ``problem: method``.
+    settings : Settings
+        The page, and what of it is measured.
+    order : dict of str to sequence of str
+        The names of ``problem`` and ``method`` in the order in which they are written.
+    prefix : str, optional
+        Of the files beside the page.
+    targets : sequence of float
+        The relative errors that are asked for.
+    """
+    cells: list[Row] = [*cell_rows(traces, targets)]
     problems: list[Row] = [*fact_rows(traces)]
     if settings.only is None or settings.page is None:
-        return without_holes(cells), problems
-    kept = [read_rows(path) if path.exists() else [] for path in beside(settings.page)]
-    order = [case.name for case in cases(settings)]
-    methods = [*contestants(), *OUTSIDERS]
-    return (
-        without_holes(merged(kept[0], cells, {"problem": order, "method": methods})),
-        merged(kept[1], problems, {"problem": order}),
-    )
+        return cells, problems
+    kept = [rows_if_there(path) for path in beside(settings.page, prefix)]
+    return merged(kept[0], cells, order), merged(kept[1], problems, {"problem": order["problem"]})
 
 
 def beside(page: Path, prefix: str = "") -> tuple[Path, Path]:
@@ -220,7 +243,7 @@ def fill_page(page: Path) -> None:
     """
     checked = page.with_name(f"{page.stem}_checked.csv")
     paths = (*beside(page), checked, *beside(page, "advice_"))
-    cells, problems, others, *advice = (read_rows(path) if path.exists() else [] for path in paths)
+    cells, problems, others, *advice = map(rows_if_there, paths)
     _write(page, fill(page.read_text(), decision(cells, problems, others, advice[0], advice[1])))
 
 

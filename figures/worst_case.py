@@ -23,7 +23,7 @@ from theory.optimized_dualfl._runs import growths
 
 __all__ = ["compute", "draw"]
 
-TIME = "12 seconds"
+TIME = "about 2 minutes"
 ROUNDS = {False: 20, True: 6}
 PROBLEMS = {False: 300, True: 30}
 METHODS = {"DualFL": DualFL(rho=0.0, nu=1.0), "OptimizedDualFL": OptimizedDualFL(rho=0.0, nu=1.0)}

@@ -22,7 +22,8 @@ __all__ = ["model_of"]
 def model_of(project: Project, trace: Trace, prepared: Prepared | None = None) -> Model:
     """Return the model of a run of the project.
 
-    Of data it knows what the project says, and no hash: nobody has all of them.
+    Of data it knows what the project says, and no hash: nobody has all of them, and with the hash of a site whoever
+    knows all its rows but one could find that one out by trying.
 
     Parameters
     ----------

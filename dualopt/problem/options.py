@@ -55,6 +55,8 @@ class ProblemOptions:
         Column of a table whose numbers are added to the predictors.
     exposure : str, optional
         Column of a table whose logarithms are added to the predictors, such as days: for losses poisson and gamma.
+    drop : list of str
+        Column of a table that is not used, such as a number of the row; repeatable.
     data_param : list of str
         Option of the data set, such as m=5000; repeatable.
     split : str, optional
@@ -118,6 +120,7 @@ class ProblemOptions:
     sample_weight: str | None = None
     offset: str | None = None
     exposure: str | None = None
+    drop: list[str] = field(default_factory=list)
     data_param: list[str] = field(default_factory=list)
     split: str | None = None
     missing: str = "refuse"
@@ -210,11 +213,13 @@ def own_model(text: str) -> Spec | None:
 def load_options(options: ProblemOptions) -> dict[str, Any]:
     """Return the arguments of ``dualopt.problem.data.load``, the options of the data set among them."""
     own = {name: number(text) for name, text in pairs(options.data_param, "data_param").items()}
-    of_tables = {*COLUMNS, "missing", "categories"}
+    of_tables = {*COLUMNS, "drop", "missing", "categories"}
     for name in sorted({"name", "data_home", "scale", "dtype", "seed", *of_tables} & set(own)):
         raise ValueError(f"data_param must not be {name}, which has an option of its own.")
     columns = {name: getattr(options, name) for name in ("split", *COLUMNS)}
     own |= {name: given for name, given in columns.items() if given is not None}
+    if options.drop:
+        own["drop"] = tuple(options.drop)
     rules = {"missing": options.missing, "categories": options.categories}
     TableOptions(**rules)
     own |= {name: rule for name, rule in rules.items() if rule != REFUSE}

@@ -11,7 +11,7 @@ import numpy as np
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, is_sparse, to_numpy
 
-__all__ = ["data_hash"]
+__all__ = ["data_hash", "rows_hash"]
 
 PIECE = 2**24  # bytes that one process sends at once
 
@@ -40,21 +40,49 @@ def data_hash(problem: Any, peers: Communicator = ALONE) -> str:
     """
     if (known := problem.sha256) is not None:
         return known
-    sizes, digest = np.asarray(problem.sizes, dtype=np.int64), hashlib.sha256()
-    own = {group.y.shape[1]: group for group in problem.rows.rows.groups}
+    return rows_hash(problem.rows, problem.sizes, problem.objective.weights, problem.test, peers)
+
+
+def rows_hash(
+    objective: Any, sizes: Any, weights: Any, test: tuple[Array, Array] | None = None, peers: Communicator = ALONE
+) -> str:
+    """Return the hash of `data_hash` for the rows of an objective.
+
+    Parameters
+    ----------
+    objective : FiniteSum
+        The rows of the clients of this process.
+    sizes : sequence of int
+        How many rows each of all clients has.
+    weights : array of shape (N,) or None
+        Weights of all clients.
+    test : tuple of two arrays, optional
+        Rows and labels that no client has.
+    peers : Communicator, optional
+        The processes that have the other clients.
+
+    Examples
+    --------
+    >>> from dualopt import linear_model
+    >>> f = linear_model([[1.0], [2.0]], [0, 1], loss="logistic", mu=0.1, clients=2)
+    >>> len(rows_hash(f, f.sizes, f.weights))
+    64
+    """
+    sizes, digest = np.asarray(sizes, dtype=np.int64), hashlib.sha256()
+    own = {group.y.shape[1]: group for group in objective.rows.groups}
     _, first, which = np.unique(sizes, return_index=True, return_inverse=True)
     order = np.argsort(first)  # groups in the order of their first clients, as `ClientRows` has them
     numbers, positions = np.argsort(order)[which], np.zeros_like(sizes)
     for g, size in enumerate(sizes[first[order]].tolist()):
         positions[numbers == g] = np.arange(np.count_nonzero(numbers == g))
-        for x, shape in _arrays(own.get(size), problem.rows.rows.groups[0], size, peers):
+        for x, shape in _arrays(own.get(size), objective.rows.groups[0], size, peers):
             _add(digest, x, shape, peers)
     for x in (numbers, positions):
         _add(digest, x if peers.rank == 0 else x[:0], x.shape, peers)
-    if (weights := problem.objective.weights) is not None:
+    if weights is not None:
         _add(digest, np.asarray(weights), sizes.shape, peers)
-    if problem.test is not None and peers.rank == 0:
-        X, y = problem.test
+    if test is not None and peers.rank == 0:
+        X, y = test
         for x in (*_stored(X), y):
             _add(digest, x, x.shape, ALONE)
     return digest.hexdigest()

@@ -222,6 +222,7 @@ def test_a_tolerance_has_an_estimate_where_errors_fall_at_one_rate(clock: list[f
     shown = lines_of(console, 40, 0.5**30, linear, clock)
     assert not any("rounds," in line for line in shown[:8])
     assert "9.31323e-10 in about 10 rounds, 20 s" in shown[-1]
+    assert "in about 1 round, " in lines_of(console, 40, 0.5**21, linear, clock)[-1]
     assert "in about 80 rounds, 0:02:40" in lines_of(console, 140, 0.5**100, linear, clock)[-1]
     assert f"{0.5**16:g} not by round 15 at this rate" in lines_of(console, 15, 0.5**16, linear[:10], clock)[-1]
     assert "about" not in lines_of(console, 40, 0.0, linear, clock)[-1]  # no tolerance

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dualopt.runs.costs import EXPECTED, JUDGED, SENT
+from figures import advice
 from figures._advice_problems import CHOICE, advice_cases
 from figures._advice_problems import JUDGED as JUDGING
 from figures._advice_rows import (
@@ -25,9 +26,11 @@ from figures._advice_rows import (
     of_tables,
     problems,
 )
+from figures._program import main
 from figures._settings import Settings
-from figures._which_rows import read_rows
+from figures._which_rows import read_rows, write_rows
 from figures.which_method import beside
+from tests.programs import ended
 from tests.runs.test_costs import PLAIN
 
 PAGE = Path(__file__).parents[2] / "docs" / "which_method.md"
@@ -111,6 +114,25 @@ def test_a_data_set_that_is_left_out_is_not_looked_at(measured):
     assert expected(forged) != expected(chosen)
     assert expected([p for p in forged if p.data != "a9a"]) == expected([p for p in chosen if p.data != "a9a"])
     assert near(left_out(measured, AIMS[0])) <= near(factors(chosen, AIMS[0]))
+
+
+def test_cells_that_are_measured_alone_leave_the_others_of_the_page_as_they_are(small, monkeypatch):
+    monkeypatch.setattr(advice, "SENT", ("distributed-lbfgs", "giant"))
+    page = small.out / "page.md"
+    page.write_text("".join(f"<!-- {name} -->\n<!-- end -->\n" for name in ("rules", "expected", "aims", "judged")))
+    command = ["advice", "--quick", "--data", small.data, "--out", str(small.out), "--page", str(page)]
+    assert ended(main, *command) == 0
+    cells, facts = beside(page, "advice_")
+    before, known = read_rows(cells), read_rows(facts)
+    assert [row["method"] for row in before] == ["distributed-lbfgs", "giant"] * len(known)
+    forged = [{**row, "rounds to 1e-4": "12345"} for row in before]
+    write_rows(cells, forged)
+    assert ended(main, *command, "--only", "*at random: giant", "--overwrite") == 0
+    ((_, new),) = [pair for pair in zip(forged, read_rows(cells), strict=True) if pair[0] != pair[1]]
+    assert new in before  # from the store
+    assert new["method"] == "giant"
+    assert read_rows(facts) == known
+    assert ended(main, *command, "--only", "no such problem") == 2
 
 
 # Factors.

@@ -84,6 +84,7 @@ GROUPS = (
             "sample_weight",
             "offset",
             "exposure",
+            "drop",
             "missing",
             "categories",
             "scale",

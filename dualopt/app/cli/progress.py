@@ -187,7 +187,8 @@ class RunProgress:
         before, last = self.measured[-1 - len(self.measured) // 2], self.measured[-1]
         seconds = (last.time - before.time) / (last.round - before.round) * left
         words = f"{seconds:.2g} s" if seconds < 60 else f"{timedelta(seconds=round(seconds))}"
-        return f"{self.tol:g} in about {math.ceil(left)} rounds, {words}"
+        rounds = "1 round" if left <= 1 else f"{math.ceil(left)} rounds"
+        return f"{self.tol:g} in about {rounds}, {words}"
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from dualopt.problem.inputs import (
 from dualopt.problem.inputs._frames import as_frame
 from dualopt.problem.models import Model, Schema
 from dualopt.regularisers import L1
+from dualopt.runs._data_hash import rows_hash
 from dualopt.runs.auto import last_method
 from dualopt.runs.inference import Inference, inference
 from dualopt.runs.recording import run
@@ -188,6 +189,7 @@ class FederatedLinearModel(BaseEstimator):
             client_weights=self.client_weights,
             intercept=self.intercept,
         )
+        data = {"sha256": rows_hash(objective, objective.sizes, objective.weights), "rows": sum(objective.sizes)}
         if own:
             objective = Composite(objective=objective, regulariser=L1(weight=own * self.mu))
         self.algorithm_, trace = self._run(objective, seed)
@@ -198,7 +200,7 @@ class FederatedLinearModel(BaseEstimator):
         self.certified_distance_ = math.sqrt(2.0 * self.certified_gap_ / m) if m > 0 else math.inf
         self._fitted_on = objective, trace.theta
         self._warn(objective)
-        self.model_ = Model.of(objective, trace, schema=self._schema(X))
+        self.model_ = Model.of(objective, trace, schema=self._schema(X), record={"data": data})
         theta = np.atleast_2d(trace.theta)
         p = X.shape[1]
         self.coef_ = np.array(theta[:, :p])

@@ -80,9 +80,9 @@ def load(
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
         "dense"), ``first_index`` (0 or 1, found in the file by default) and ``max_bytes`` (the largest dense matrix to
         make, half of the free memory by default) of LIBSVM files; ``label``, ``client``, ``sample_weight``, ``offset``
-        and ``exposure``, columns of a table, and ``missing`` ("refuse", "mean", "median") and ``categories``
-        ("refuse", "indicators", or ``"sex=f,m; stage=1,2"``), what becomes of its gaps and words; those of synthetic
-        data are listed by `available`.
+        and ``exposure``, columns of a table, ``drop``, those that are not used, and ``missing`` ("refuse", "mean",
+        "median") and ``categories`` ("refuse", "indicators", or ``"sex=f,m; stage=1,2"``), what becomes of its gaps
+        and words; those of synthetic data are listed by `available`.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ def source(
     sample_weight: str | None = None,
     offset: str | None = None,
     exposure: str | None = None,
+    drop: Sequence[str] = (),
     missing: str = "refuse",
     categories: str = "refuse",
 ) -> Source:
-    """Read a table: one column of labels, perhaps some of clients, weights and offsets, all others features.
+    """Read a table: one column of labels, perhaps some of clients, weights and offsets, all others but some features.
 
     The first line of a text file names the columns, which a comma, semicolon, tab or bar separates. An empty cell is
     missing; words such as NA are words. Names of clients are kept as they are written.
@@ -53,14 +55,16 @@ def source(
         The column that says what a row counts.
     offset, exposure : str, optional
         The column of what is added to the predictors, or of numbers whose logarithms are.
+    drop : sequence of str
+        Columns that are not used.
     missing, categories : str
         What becomes of gaps and words (`dualopt.problem.preprocessing.TableOptions`).
 
     Raises
     ------
     ValueError
-        If the file is damaged or too large for the memory, ``label``, ``client`` or ``sample_weight`` is no column, or
-        a column holds what it must not; the sentence names the column.
+        If the file is damaged or too large for the memory, ``label``, ``client``, ``sample_weight`` or what is in
+        ``drop`` is no column, or a column holds what it must not; the sentence names the column.
     ModuleNotFoundError
         If PyArrow or narwhals is missing.
     """
@@ -68,7 +72,7 @@ def source(
     check_names(path, names)
     _require_label(names, label)
     own = {"label": label, "client": client, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-    features, options = _features(names, own), TableOptions(missing=missing, categories=categories)
+    features, options = _features(names, own, drop), TableOptions(missing=missing, categories=categories)
     columns = _columns(path, {argument: name for argument, name in own.items() if name is not None})
     if options.refuse_all:
         made, read = None, lambda rows: read_features(path, features, rows, dtype)
@@ -125,11 +129,11 @@ def read_table(
     return table, columns["y"], columns["offset"]
 
 
-def _features(names: list[str], own: dict[str, str | None]) -> list[str]:
+def _features(names: list[str], own: dict[str, str | None], drop: Sequence[str] = ()) -> list[str]:
     """Return the columns that are features; refuse names of others that there are not, or twice."""
     require_different(names, "X")
     rest = names
-    for argument, name in own.items():
+    for argument, name in (*own.items(), *(("drop", name) for name in drop)):
         if name is not None:
             require_column(rest, name, argument)
             rest = [other for other in rest if other != name]

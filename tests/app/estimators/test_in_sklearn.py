@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -21,8 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dualopt import DualFL, FedAvg, FedDyn, Multinomial, OptimizedDualFL, UniformSubset
+from dualopt import DualFL, FedAvg, FedDyn, Multinomial, OptimizedDualFL, UniformSubset, linear_model, load_model
 from dualopt.app.estimators import FederatedClassifier, FederatedRegressor
+from dualopt.problem.build import build_problem
+from dualopt.problem.data import load
+from dualopt.problem.options import ProblemOptions
+from dualopt.runs._data_hash import data_hash, rows_hash
 from dualopt.solvers import LBFGS
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -257,6 +262,27 @@ def test_defaults_are_those_of_the_docstring() -> None:
 
 
 # Accurate, since rows of weight two and rows that are there twice are compared to seven digits.
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_the_model_knows_the_hash_of_its_rows(store, tmp_path) -> None:
+    data = load(_written(tmp_path / "t.csv", Y), label="y", client="site")
+    f = linear_model(store(data.X), data.y, loss="logistic", mu=0.1, clients=data.clients, client_weights="rows")
+    model = FederatedClassifier(**FAST).fit(store(X), Y, clients=SITES)
+    own = model.model_.record["data"]
+    assert own == {"sha256": rows_hash(f, f.sizes, f.weights), "rows": 120}
+    if store is np.asarray:  # the same as that of the command line
+        options: dict[str, Any] = {"label": "y", "client": "site", "client_weights": "rows"}
+        for y, same in ((Y, True), (1 - Y, False)):
+            problem = build_problem(ProblemOptions(data=_written(tmp_path / "other.csv", y), **options))
+            assert (data_hash(problem) == own["sha256"]) is same
+    model.save_model(tmp_path / "saved")
+    assert load_model(tmp_path / "saved").record["data"] == own
+
+
+def _written(path, y) -> str:
+    pd.DataFrame(X).add_prefix("x").assign(site=SITES, y=y).to_csv(path, index=False)
+    return str(path)
+
+
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning",  # some checks have features of 1e3 and more beside those of 1
     "ignore::sklearn.exceptions.SkipTestWarning",

@@ -281,6 +281,21 @@ def test_a_changed_bit_of_a_parquet_page_with_a_checksum_is_found(tmp_path: Path
         load(str(path), label="y")
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_that_are_dropped_may_hold_anything(tmp_path: Path, kind: str) -> None:
+    path, plain = tmp_path / f"t.{kind}", TABLE.drop(columns=["dose", "hospital"])
+    wide = plain.assign(name=[f"P{i}" for i in range(M)], note=None, dose=X[:, 2])
+    getattr(wide, f"to_{kind}")(path, index=False)
+    data = load(path, label="sick", drop=["name", "note", "dose"])
+    assert data.feature_names == ("age", "größe")
+    np.testing.assert_allclose(data.X, X[:, :2], rtol=1e-12)
+    options = ProblemOptions(data=str(path), label="sick", drop=["name", "note"], clients=4)
+    assert build_problem(options).schema.feature_names == ("age", "größe", "dose")
+    for dropped, words in ((["nme"], "not 'nme'"), (["sick"], "not 'sick'"), (["note", "note"], "not 'note'")):
+        with pytest.raises(ValueError, match=rf"^drop must name a column, one of .*; {words}\.$"):
+            load(path, label="sick", drop=dropped)
+
+
 def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match=r"^path .* has no columns\.$"):
