@@ -33,7 +33,7 @@ def test_the_objective_is_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -
     assert (moved.data, moved.sizes, moved.schema.n_features) == (copied.data, copied.sizes, copied.schema.n_features)
     for own, other in zip(f.client_rows(), g.client_rows(), strict=True):
         assert all(x.tobytes() == y.tobytes() for x, y in zip(own, other, strict=True))
-    theta = np.random.default_rng(0).standard_normal(f.shape).astype(options.dtype)
+    theta = np.random.default_rng(0).standard_normal(f.shape).astype(f.zeros().dtype)
     assert g.gradient(theta).tobytes() == f.gradient(theta).tobytes()
 
 

@@ -131,8 +131,8 @@ def test_mu_and_L_are_constants_of_convexity_and_smoothness(objective: Any) -> N
             slack = 1e-9 * (1.0 + np.abs(L, where=np.isfinite(L), out=np.zeros(L.shape))) * squared
             slack += room * np.sqrt(squared)
             assert np.all(inner(change, move) >= mu * squared - slack), "mu is too large."
-            largest = np.sqrt(inner(change, change)) - room
-            assert np.all(largest <= L * np.sqrt(squared) * (1.0 + 1e-9) + 1e-6), "L is too small."
+            least = np.maximum(np.sqrt(inner(change, change)) - room, 0.0)  # what rounding leaves of the change
+            assert np.all(least**2 <= L**2 * squared * (1.0 + 1e-9) + 1e-12), "L is too small."
 
 
 def test_clients_are_selected(objective: Any) -> None:
