@@ -583,9 +583,9 @@ def test_what_a_method_does_not_support_is_refused_before_the_data_are_loaded(pr
     [
         (["--participation", "few"], "participation must be one of full, subset, "),
         (["--algorithm", "feddyn", "--participation", "subset=9"], "size must not exceed the number of clients, 8"),
-        (["--model", "cnn"], "model must be linear, mlp=WIDTH,WIDTH"),
+        (["--model", "resnet"], "model must be linear, mlp=WIDTH,WIDTH"),
         (["--model", "mlp=4,1000001"], "model must have layers of at most 1000000 units, not 1000001."),
-        (["--model", "mlp=20", "--loss", "logistic"], "loss must be multinomial for model mlp, not 'logistic'"),
+        (["--model", "mlp=20", "--loss", "logistic"], "loss must be multinomial for model mlp=20, not 'logistic'"),
         (["--test-accuracy", "--split", "train"], "split must not be given with --test-accuracy"),
         (["--reference", "--model", "mlp=5", "--algorithm", "fedavg"], "reference must not be asked for when E is not"),
         (["--reference", "--penalty", "9", "--algorithm", "fedpd"], "reference must not be asked for when E is not"),
