@@ -12,8 +12,8 @@ class Chapter {
     this.box = [...section.querySelectorAll("[data-now]")].map((e) => [e, e.dataset.now]);
     this.pictures = [];
     for (const figure of section.querySelectorAll("figure")) {
-      const kind = figure.dataset.kind;
-      this.pictures.push(new { plane: PlanePicture, chart: ChartPicture, map: MapPicture }[kind](figure, this));
+      const { kind, part } = figure.dataset;
+      this.pictures.push(new { plane: PlanePicture, chart: ChartPicture, map: MapPicture }[kind](figure, this, described[part]));
     }
     this.listen();
     this.change();
@@ -144,7 +144,7 @@ class Chapter {
       const [a, b] = this.pointAt(ask.answer), [x, y] = state.at.guess;
       return `Your flag is ${written(Math.hypot(a - x, b - y))} away from the answer.`;
     }
-    const all = this.numbers.all(ask.answer), low = this.pictures.find((p) => p.chart).Y.domain[0]; // of the chart: below it nothing is seen
+    const all = this.numbers.all(ask.answer), low = this.pictures.find((p) => p.chart === this.described.chart).Y.domain[0]; // of the chart: below it nothing is seen
     const off = ask.knots.map((n, k) => Math.abs(Math.log10(state.guess[k] / Math.max(low, all[n - 1]))));
     const worst = off.indexOf(Math.max(...off));
     return `Your curve is off by a factor of ${written(10 ** off[worst])} at round ${ask.knots[worst]}, where it is farthest.`;

@@ -1,14 +1,15 @@
 // A chart: curves with their names at their ends, and the curve that the reader draws.
 
 class ChartPicture {
-  constructor(figure, chapter) {
-    [this.chapter, this.chart] = [chapter, chapter.described.chart];
+  constructor(figure, chapter, chart) {
+    [this.chapter, this.chart] = [chapter, chart];
+    this.drawn = chapter.ask.kind === "curve" && chart === chapter.described.chart; // by the reader
     this.svg = figure.querySelector("svg");
     this.figure = figure;
     this.below = new Layer(this.svg, { "aria-hidden": "true" });
     this.grabs = new Layer(this.svg);
     this.labels = new Labels(this.below);
-    if (chapter.ask.kind === "curve") this.drawing();
+    if (this.drawn) this.drawing();
     this.measure();
   }
 
@@ -32,7 +33,7 @@ class ChartPicture {
 
   ranges(curves) {
     const { chart, chapter } = this, seen = (v) => Number.isFinite(v) && (!chart.log_y || v > 0), bars = curves.some((c) => c.mark === "Bars");
-    const xs = curves.flatMap((c) => c.x ?? []), guess = chapter.ask.kind === "curve" ? chapter.state.guess : [];
+    const xs = curves.flatMap((c) => c.x ?? []), guess = this.drawn ? chapter.state.guess : [];
     const x = [Math.min(...xs) - 0.6 * bars, Math.max(...xs) + 0.6 * bars];
     if (chart.y) return [x, chart.y.map((v) => (typeof v === "string" ? chapter.numbers.entry(v)[0] : v))];
     const ys = [...curves.flatMap((c) => c.y ?? [c.level]), ...guess].filter(seen), high = Math.max(...ys);
@@ -59,7 +60,7 @@ class ChartPicture {
     if (Number.isFinite(now)) below.put("now", "line", { x1: near(X(now)), x2: near(X(now)), y1: frame.top, y2: h - frame.bottom, class: "now" });
     const words = [];
     curves.forEach((c, k) => CURVES[c.mark](this, c, `${k}`, { X, Y, inside, frame, now, words }));
-    if (chapter.ask.kind === "curve") this.guess(X, Y, words);
+    if (this.drawn) this.guess(X, Y, words);
     if (chart.theorem !== null && chapter.shown()) this.witness(X, inside);
     this.name(words, frame);
     for (const layer of [below, grabs]) layer.end();
@@ -194,20 +195,21 @@ class MapPicture extends ChartPicture {
     const edges = (v) => [v[0] ** 1.5 / v[1] ** 0.5, ...v.slice(1).map((b, i) => Math.sqrt(b * v[i])), v.at(-1) ** 1.5 / v.at(-2) ** 0.5];
     const [ex, ey] = [edges(xs), edges(ys)], frame = { left: 58, right: 14, top: 24, bottom: 44, w, h };
     const X = scale(true, [ex[0], ex.at(-1)], [frame.left, w - frame.right]), Y = scale(true, [ey[0], ey.at(-1)], [h - frame.bottom, frame.top]);
+    const middles = [];
     below.begin();
     labels.begin(w, h);
     m.names.forEach((name, c) => {
-      const cells = [], middle = [0, 0, 0];
+      const cells = [], places = [];
       m.classes.forEach((row, i) => row.forEach((one, k) => {
         if (one !== c) return;
         cells.push(`M${near(X(ex[k]))} ${near(Y(ey[i]))}H${near(X(ex[k + 1]))}V${near(Y(ey[i + 1]))}H${near(X(ex[k]))}Z`);
-        [middle[0], middle[1], middle[2]] = [middle[0] + X(xs[k]), middle[1] + Y(ys[i]), middle[2] + 1];
+        places.push([X(xs[k]), Y(ys[i])]);
       }));
       if (!cells.length) return;
       below.put(`area ${c}`, "path", { d: cells.join(""), fill: ink(`${m.inks[c]}-soft`), stroke: "var(--paper)", "stroke-width": 0.5 });
       below.put(`pattern ${c}`, "path", { d: cells.join(""), fill: `url(#hatch-${c})` });
-      m.at ??= {};
-      m.at[c] = [middle[0] / middle[2], middle[1] / middle[2]];
+      const [a, b] = [0, 1].map((d) => places.reduce((total, p) => total + p[d], 0) / places.length);
+      middles.push([c, name, places.reduce((best, p) => (Math.hypot(p[0] - a, p[1] - b) < Math.hypot(best[0] - a, best[1] - b) ? p : best))]);
     });
     axes(below, X, Y, [m.x_label, m.y_label], frame);
     if (m.border.length) {
@@ -218,7 +220,7 @@ class MapPicture extends ChartPicture {
     const [x, y] = [xs[chapter.state.pick[m.x]], ys[chapter.state.pick[m.y]]];
     shape(below, "here", "ring", [X(x), Y(y)], "ink", 9);
     labels.put("here", "this cell", [X(x), Y(y)], "ink", 12);
-    m.names.forEach((name, c) => m.at[c] && labels.put(`name ${c}`, name, m.at[c], "ink", 0));
+    for (const [c, name, at] of middles) labels.put(`name ${c}`, name, at, "ink", 0);
     below.end();
     this.svg.onclick = (event) => {
       const box = this.svg.getBoundingClientRect(), a = X.back(event.clientX - box.left), b = Y.back(event.clientY - box.top);

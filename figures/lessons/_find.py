@@ -18,9 +18,9 @@ CHAPTERS = (
     "drift",
     "coin",
     "phases",
-    # "chain",
-    # "worst",
-    # "wrong",
+    "chain",
+    "worst",
+    "wrong",
     # "your_own",
 )
 

@@ -13,8 +13,9 @@ class Layer {
   begin() { this.seen = new Set(); }
   put(key, kind, attributes, text) {
     let one = this.kept.get(key);
+    if (one && one.kind !== kind) { one.node.remove(); one = undefined; }
     if (!one) {
-      one = { node: document.createElementNS(SVG, kind), was: {} };
+      one = { kind, node: document.createElementNS(SVG, kind), was: {} };
       this.kept.set(key, one);
       this.node.append(one.node);
     }
@@ -76,7 +77,7 @@ class Labels {
   keep(x, y, r) { this.taken.push([x - r, y - r, x + r, y + r]); }
   put(key, text, [x, y], colour, gap = 11) {
     if (!text || x < -2 || y < -2 || x > this.w + 2 || y > this.h + 2) return;
-    const wide = widthOf(text), high = 18, boxes = [];
+    const wide = widthOf(text), high = 18, boxes = gap ? [] : [[x - wide / 2, y - high / 2]];
     for (const far of [gap, gap + 14, gap + 30]) {
       boxes.push([x + far, y - high / 2], [x - far - wide, y - high / 2], [x - wide / 2, y - far - high], [x - wide / 2, y + far]);
       boxes.push([x + far, y - high - far / 2], [x + far, y + far / 2], [x - far - wide, y + far / 2], [x - far - wide, y - high - far / 2]);

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from figures.lessons._find import CHAPTERS, load
-from figures.lessons._parts import AskChoice, AskCurve, AskNumber, Chapter, Map, to_json
+from figures.lessons._parts import AskChoice, AskCurve, AskNumber, Chapter, to_json
 from figures.lessons._tables import Tables, packed
 from figures.lessons._text import glossary, inline, parts, rendered, text_of
 
@@ -150,14 +150,16 @@ def _asked(name: str, chapter: Chapter) -> str:
 
 def _pictures(name: str, chapter: Chapter) -> str:
     made = []
-    for kind, one in (("plane", chapter.plane), ("map" if isinstance(chapter.chart, Map) else "chart", chapter.chart)):
+    for part in ("plane", "chart"):
+        one = getattr(chapter, part)
         if one is None:
             continue
-        moved = kind == "plane" or isinstance(chapter.ask, AskCurve)
-        named = f'role="{"group" if moved else "img"}" aria-labelledby="{name}-{kind}" aria-describedby="{name}-sentence"'
-        patterns = _patterns(chapter.chart) if kind == "map" else ""
+        kind = type(one).__name__.lower()
+        moved = kind == "plane" or (part == "chart" and isinstance(chapter.ask, AskCurve))
+        named = f'role="{"group" if moved else "img"}" aria-labelledby="{name}-{part}" aria-describedby="{name}-sentence"'
+        patterns = _patterns(one) if kind == "map" else ""
         made.append(
-            f'<figure data-kind="{kind}"><figcaption id="{name}-{kind}">{inline(one.title)}</figcaption>'
+            f'<figure data-kind="{kind}" data-part="{part}"><figcaption id="{name}-{part}">{inline(one.title)}</figcaption>'
             f"<svg {named}>{patterns}</svg></figure>"
         )
     return "".join(made)

@@ -355,7 +355,7 @@ class Chapter:
     box: Sequence[Line] = ()
     sliders: Sequence[Slider] = ()
     derived: Mapping[str, Derived] = field(default_factory=dict)
-    plane: Plane | None = None
+    plane: Plane | Chart | None = None
     chart: Chart | Map | None = None
     theorems: Sequence[Theorem] = ()
     rounds: int = 0

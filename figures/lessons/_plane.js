@@ -3,8 +3,8 @@
 const STEP = 0.05; // of an arrow key, in units of the plane
 
 class PlanePicture {
-  constructor(figure, chapter) {
-    [this.chapter, this.plane] = [chapter, chapter.described.plane];
+  constructor(figure, chapter, plane) {
+    [this.chapter, this.plane] = [chapter, plane];
     this.svg = figure.querySelector("svg");
     this.below = new Layer(this.svg, { "aria-hidden": "true" });
     this.grabs = new Layer(this.svg);
@@ -15,6 +15,7 @@ class PlanePicture {
 
   measure() { // one unit has the same length on both axes
     const w = this.svg.parentNode.clientWidth, { x, y } = this.plane;
+    if (w < 50) return; // not laid out
     const most = innerWidth < 700 ? 0.34 * innerHeight : 0.56 * innerHeight;
     const h = Math.round(Math.max(220, Math.min((w * (y[1] - y[0])) / (x[1] - x[0]), most)));
     const unit = Math.max((x[1] - x[0]) / w, (y[1] - y[0]) / h), half = (r, pixels) => {
@@ -31,6 +32,7 @@ class PlanePicture {
 
   draw() {
     const { chapter, below, above, grabs, labels } = this;
+    if (!this.X) return;
     for (const layer of [below, above, grabs]) layer.begin();
     labels.begin(this.w, this.h);
     const drags = chapter.drags().map((d) => [d, this.px(chapter.state.at[d.name])]);

@@ -37,8 +37,8 @@ from theory.counterexamples.primal_dual import afedpd_small_rho
 from theory.limits import afedpd_least_rho
 from theory.phase_maps import CONVERGES, Clients, phase_map
 
-STEPS = tuple(float(f"{step:.3g}") for step in np.geomspace(0.25, 8.0, 20))
-APART = (0.3, 0.5, 0.7, 0.9, 1.2, 1.5, 1.8, 2.2, 2.6, 3.0, 3.5, 4.2, 5.0, 6.0)
+STEPS = tuple(float(f"{step:.3g}") for step in np.geomspace(0.5, 6.0, 24))
+APART = (0.5, 0.7, 0.9, 1.1, 1.3, 1.5, 1.8, 2.2, 2.6, 3.0, 3.5, 4.2, 5.0, 6.0)
 KINDS = ("converges", "ends elsewhere", "diverges", "no local solution")
 ROUNDS = 12
 
@@ -132,7 +132,7 @@ CHAPTER = Chapter(
     needs=("names",),
     drags=dragged(),
     sliders=(
-        Slider(name="step", label="step ηL", values=STEPS, start=STEPS[4], after=True),
+        Slider(name="step", label="step ηL", values=STEPS, start=STEPS[3], after=True),
         Slider(name="s", label="heterogeneity s", values=APART, start=2.2),
     ),
     rounds=ROUNDS,
