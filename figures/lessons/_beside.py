@@ -33,10 +33,16 @@ def with_method(chapter: Chapter, method: Any, name: str) -> Chapter:
     own = _measure(method, chapter)
     dim = 2 * chapter.beside[0]
     _assert_affine(own, dim, name)
-    marks = (*chapter.plane.marks, Trail(of="yours", label=name, ink="guess", dash="6 3", after=True)) if chapter.plane else ()
+    marks = (
+        (*chapter.plane.marks, Trail(of="yours", label=name, ink="guess", dash="6 3", after=True))
+        if chapter.plane
+        else ()
+    )
     chart = chapter.chart
     if isinstance(chart, Chart) and any(getattr(curve, "of", "") == "error" for curve in chart.curves):
-        chart = replace(chart, curves=(*chart.curves, Curve(of="yours_error", label=name, ink="guess", dash="6 3", after=True)))
+        chart = replace(
+            chart, curves=(*chart.curves, Curve(of="yours_error", label=name, ink="guess", dash="6 3", after=True))
+        )
     sentence = Said(f"Yours, {name}, is at {{yours}} after round {{n}}, with the error {{yours_error}}.", after=True)
     return replace(
         chapter,

@@ -175,7 +175,7 @@ const CURVES = {
     const wide = Math.max(2, 0.62 * (X(2) - X(1))), base = Y(0);
     c.y.forEach((v, i) => {
       const top = Math.min(base, Y(v)), high = Math.max(v ? 1.5 : 0, Math.abs(base - Y(v)));
-      below.put(`${key} ${i}`, "rect", { x: near(X(i + 1) - wide / 2), y: near(top), width: near(wide), height: near(high), fill: ink(c.ink) });
+      below.put(`${key} ${i}`, "rect", { x: near(X(i + 1) - wide / 2), y: near(top), width: near(wide), height: near(high), fill: ink(c.faint ? `${c.ink}-soft` : c.ink), stroke: ink(c.ink), "stroke-width": c.faint ? 1 : 0 });
       if (c.links.length && i < c.y.length - 1) {
         const own = c.links[i % c.links.length];
         below.put(`${key} link ${i}`, "line", { x1: near(X(i + 1) + 3), x2: near(X(i + 2) - 3), y1: near(base + 4), y2: near(base + 4), ...pen(own, i % 2 ? "2 4" : "", 4) });

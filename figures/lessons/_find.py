@@ -21,7 +21,7 @@ CHAPTERS = (
     "chain",
     "worst",
     "wrong",
-    # "your_own",
+    "your_own",
 )
 
 

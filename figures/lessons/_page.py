@@ -156,7 +156,9 @@ def _pictures(name: str, chapter: Chapter) -> str:
             continue
         kind = type(one).__name__.lower()
         moved = kind == "plane" or (part == "chart" and isinstance(chapter.ask, AskCurve))
-        named = f'role="{"group" if moved else "img"}" aria-labelledby="{name}-{part}" aria-describedby="{name}-sentence"'
+        named = (
+            f'role="{"group" if moved else "img"}" aria-labelledby="{name}-{part}" aria-describedby="{name}-sentence"'
+        )
         patterns = _patterns(one) if kind == "map" else ""
         made.append(
             f'<figure data-kind="{kind}" data-part="{part}"><figcaption id="{name}-{part}">{inline(one.title)}</figcaption>'
@@ -168,11 +170,15 @@ def _pictures(name: str, chapter: Chapter) -> str:
 def _patterns(drawn: Any) -> str:
     """Return a pattern for each class of a map: none, lines, crossed lines, dots."""
     strokes = ("", "M0 8L8 0", "M0 0L8 8M0 8L8 0", "M4 3V5M3 4H5", "M0 4H8")
-    return "<defs>" + "".join(
-        f'<pattern id="hatch-{c}" width="8" height="8" patternUnits="userSpaceOnUse">'
-        f'<path d="{strokes[c % len(strokes)]}" stroke="var(--{ink})" stroke-width="1.2" fill="none"/></pattern>'
-        for c, ink in enumerate(drawn.inks)
-    ) + "</defs>"
+    return (
+        "<defs>"
+        + "".join(
+            f'<pattern id="hatch-{c}" width="8" height="8" patternUnits="userSpaceOnUse">'
+            f'<path d="{strokes[c % len(strokes)]}" stroke="var(--{ink})" stroke-width="1.2" fill="none"/></pattern>'
+            for c, ink in enumerate(drawn.inks)
+        )
+        + "</defs>"
+    )
 
 
 def _controls(name: str, chapter: Chapter) -> str:
@@ -222,12 +228,16 @@ def _box(chapter: Chapter, heading: str) -> str:
     if not chapter.box:
         return ""
     rows = "".join(
-        f'<tr><th scope="row">{inline(line.who)}</th><td>{inline(line.does)}</td>'
-        f'<td{f" data-now={chr(34)}{html.escape(line.now)}{chr(34)}" if line.now else ""}></td></tr>'
+        f'<tr><th scope="row">{inline(line.who)}</th><td{_now(line.does)}>{inline(line.does)}</td>'
+        f"<td{_now(line.now)}></td></tr>"
         for line in chapter.box
     )
     head = '<tr><th scope="col">who</th><th scope="col">does, in every round</th><th scope="col">in the round shown</th></tr>'
     return f'<div class="box"><{heading}>The algorithm</{heading}><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+
+
+def _now(text: str) -> str:
+    return f' data-now="{html.escape(text)}"' if "{" in text else ""
 
 
 def _turn(name: str, where: str) -> str:

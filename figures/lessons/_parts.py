@@ -193,6 +193,7 @@ class Bars:
     label: str
     ink: str
     links: Sequence[str] = ()
+    faint: bool = False
     after: bool | None = None
 
 
@@ -360,7 +361,9 @@ class Chapter:
     theorems: Sequence[Theorem] = ()
     rounds: int = 0
     shown: int = 1
-    beside: tuple[int, float, float] | None = None  # the clients on which the reader's method runs, as _world makes them
+    beside: tuple[int, float, float] | None = (
+        None  # the clients on which the reader's method runs, as _world makes them
+    )
 
 
 def to_json(value: Any) -> Any:
@@ -372,7 +375,9 @@ def to_json(value: Any) -> Any:
     {'of': 'solution', 'label': 'θ*', 'ink': 'ink', 'shape': 'disc', 'after': None, 'mark': 'Spot'}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        found = {f.name: to_json(getattr(value, f.name)) for f in fields(value) if f.name not in ("measures", "theorems")}
+        found = {
+            f.name: to_json(getattr(value, f.name)) for f in fields(value) if f.name not in ("measures", "theorems")
+        }
         return found | {"mark": type(value).__name__}
     if isinstance(value, np.ndarray):  # outlines
         return value.round(5).tolist()

@@ -54,7 +54,9 @@ def glossary() -> dict[str, tuple[str, str]]:
     >>> glossary()["client"][0]
     'averaging'
     """
-    rows = re.findall(r"^- \*\*(.+?)\*\* \((\w+)\): (.+)$", (HERE / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^- \*\*(.+?)\*\* \((\w+)\): (.+)$", (HERE / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     return {term: (chapter, said) for term, chapter, said in rows}
 
 

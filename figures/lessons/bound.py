@@ -83,7 +83,14 @@ CHAPTER = Chapter(
     drags=(
         *dragged(),
         Drag(name="theta", label="model θ", spoken="the model θ", start=(2.6, 2.2), ink="model"),
-        Drag(name="p", label="p", spoken="the point p where slopes are taken", start=(1.7, 1.7), ink="bound", shape="triangle"),
+        Drag(
+            name="p",
+            label="p",
+            spoken="the point p where slopes are taken",
+            start=(1.7, 1.7),
+            ink="bound",
+            shape="triangle",
+        ),
     ),
     measures=(certified,),
     derived={
@@ -117,7 +124,9 @@ CHAPTER = Chapter(
         Line(who="server", does="send p to all clients"),
         Line(who="client j", does="ξⱼ ← ∇fⱼ(p) − μⱼ p, its dual point, and send it with its height"),
         Line(who="server", does="lowest point of the parabola: −ξ̄ / μ", now="{least}"),
-        Line(who="server", does="certificate ← E(θ) − height of this point", now="{energy} − ({proven}) = {certificate}"),
+        Line(
+            who="server", does="certificate ← E(θ) − height of this point", now="{energy} − ({proven}) = {certificate}"
+        ),
     ),
     said=(
         Said(
@@ -130,7 +139,11 @@ CHAPTER = Chapter(
             " {solution}, where E is {lowest}.",
             after=True,
         ),
-        Said("Your certificate is within 0.1 of the truth: p is next to the solution.", (If("loose", "<=", 0.1),), after=True),
+        Said(
+            "Your certificate is within 0.1 of the truth: p is next to the solution.",
+            (If("loose", "<=", 0.1),),
+            after=True,
+        ),
     ),
     theorems=(
         Theorem(

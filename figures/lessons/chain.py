@@ -94,7 +94,7 @@ CHAPTER = Chapter(
     plane=Chart(
         title="The chain: a bar for each coordinate, a line for each link, with its client",
         curves=(
-            Bars(of="solution", label="solution", ink="grid"),
+            Bars(of="solution", label="solution", ink="third", faint=True),
             Bars(of="model", label="model", ink="model", links=("one", "two"), after=True),
         ),
         x_label="coordinate",
@@ -118,7 +118,10 @@ CHAPTER = Chapter(
         Line(who="server", does="one exchange of messages"),
     ),
     said=(
-        Said("The solution falls from coordinate to coordinate; after {n} rounds no method is nearer than {least}, squared.", after=False),
+        Said(
+            "The solution falls from coordinate to coordinate; after {n} rounds no method is nearer than {least}, squared.",
+            after=False,
+        ),
         Said(
             "After round {n} {method} has reached {reached} coordinates, and its squared distance from the solution is {distance};"
             " {least} is possible.",
@@ -126,7 +129,13 @@ CHAPTER = Chapter(
         ),
     ),
     theorems=(
-        Theorem(label="one coordinate a round", claim=convex_span, case=race, sides=span, quantity="the last coordinate reached"),
+        Theorem(
+            label="one coordinate a round",
+            claim=convex_span,
+            case=race,
+            sides=span,
+            quantity="the last coordinate reached",
+        ),
         Theorem(
             label="no method is nearer",
             claim=convex_strong_bound,

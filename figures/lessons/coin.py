@@ -121,9 +121,7 @@ CHAPTER = Chapter(
     },
     plane=Plane(
         title="Two clients, drawn 20 times as far apart as they are",
-        marks=(
-            Spot(of="real", label=("both, really", ""), ink=("one", "two"), shape=("square", "diamond")),
-        ),
+        marks=(Spot(of="real", label=("both, really", ""), ink=("one", "two"), shape=("square", "diamond")),),
     ),
     chart=Chart(
         title="What Theorem 3 promises for 300 rounds, over the probability of skipping",
@@ -144,15 +142,26 @@ CHAPTER = Chapter(
         Line(who="the coin", does="with probability 1 − p all copies are replaced by their mean"),
     ),
     said=(
-        Said("The gradients of the clients differ by G = {G}. Without a theorem the mean of |∇E|² is known to be at most {trivial0}.", after=False),
+        Said(
+            "The gradients of the clients differ by G = {G}. Without a theorem the mean of |∇E|² is known to be at most {trivial0}.",
+            after=False,
+        ),
         Said(
             "With p = {p} a share p of the messages is saved. Theorem 3 promises a mean of |∇E|² of at most {bound}; it is"
             " {mean}, and {trivial0} is known without the theorem. The gradients differ by G = {G}; after 300 rounds the clients'"
             " copies of the model are about {apart} apart.",
             after=True,
         ),
-        Said("In hundredths, {largest} is the largest p for which the theorem says something.", (If("largest", ">", 0),), after=True),
-        Said("For no p does the theorem say anything here: the clients differ too much.", (If("largest", "none"),), after=True),
+        Said(
+            "In hundredths, {largest} is the largest p for which the theorem says something.",
+            (If("largest", ">", 0),),
+            after=True,
+        ),
+        Said(
+            "For no p does the theorem say anything here: the clients differ too much.",
+            (If("largest", "none"),),
+            after=True,
+        ),
     ),
     theorems=(
         Theorem(

@@ -120,7 +120,10 @@ CHAPTER = Chapter(
         Line(who="client j", does="with momentum ζⱼ ← (1 + β) vⱼ − β vⱼ of before", now="ζ₁ = {dual.0}, ζ₂ = {dual.1}"),
     ),
     said=(
-        Said("Dual ascent is at {slow} after round {n}; the solution is {solution}. Its dual error is {slow_dual_error}.", after=False),
+        Said(
+            "Dual ascent is at {slow} after round {n}; the solution is {solution}. Its dual error is {slow_dual_error}.",
+            after=False,
+        ),
         Said(
             "After round {n} the dual error of DualFL is {lhs0}, that of dual ascent {slow_dual_error}; E(θ) − E* of DualFL is"
             " {error}. DualFL is at {model}, the solution is {solution}.",
@@ -132,7 +135,11 @@ CHAPTER = Chapter(
             (If("rho", ">", 1.0),),
             after=True,
         ),
-        Said("Of the values of the slider, {broken} is the first one for which the promise is broken.", (If("broken", ">", 0),), after=True),
+        Said(
+            "Of the values of the slider, {broken} is the first one for which the promise is broken.",
+            (If("broken", ">", 0),),
+            after=True,
+        ),
     ),
     theorems=(
         Theorem(

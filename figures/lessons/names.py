@@ -121,14 +121,22 @@ CHAPTER = Chapter(
     chart=Chart(
         title="How far each model is from that of FedADMM",
         curves=tuple(
-            Curve(of=f"{name}_far", label=name, ink=INKS[name], dash=DASHES[name]) for name in METHODS if name != "FedADMM"
+            Curve(of=f"{name}_far", label=name, ink=INKS[name], dash=DASHES[name])
+            for name in METHODS
+            if name != "FedADMM"
         ),
         x_label="round",
         y_label="distance",
         after=True,
     ),
     ask=AskChoice(
-        options=("FedDyn and A-FedPD", "FedADMM and FedDR", "A-FedPD and FedADMM", "FedDyn and FedSpeed", "no two of them"),
+        options=(
+            "FedDyn and A-FedPD",
+            "FedADMM and FedDR",
+            "A-FedPD and FedADMM",
+            "FedDyn and FedSpeed",
+            "no two of them",
+        ),
         answer=1,
     ),
     box=(
@@ -138,7 +146,10 @@ CHAPTER = Chapter(
         Line(who="who rests", does="keeps λⱼ; each paper has its own rule for what its θⱼ counts"),
     ),
     said=(
-        Said("Four clients; the solution is {solution}. With all four, all six methods have the same models.", after=False),
+        Said(
+            "Four clients; the solution is {solution}. With all four, all six methods have the same models.",
+            after=False,
+        ),
         Said(
             "With {active} of 4 clients, in round {n}: FedADMM is at {FedADMM}, FedDR at {FedDR}, FedDyn at {FedDyn}, A-FedPD at"
             " {A-FedPD}, FedSpeed at {FedSpeed}.",

@@ -162,21 +162,38 @@ CHAPTER = Chapter(
     ),
     ask=AskNumber(answer="longest", label="longest step ηL:", low=0, high=20, step=0.01, start=1.0),
     box=(
-        Line(who="client j", does="θⱼ ← lowest point of fⱼ + ⟨λⱼ, ·⟩ + |· − θ|² / (2η)", now="θ₁ = {local.0}, θ₂ = {local.1}"),
+        Line(
+            who="client j",
+            does="θⱼ ← lowest point of fⱼ + ⟨λⱼ, ·⟩ + |· − θ|² / (2η)",
+            now="θ₁ = {local.0}, θ₂ = {local.1}",
+        ),
         Line(who="client j", does="λⱼ ← λⱼ + (θⱼ − θ) / η"),
         Line(who="server", does="θ ← mean of the θⱼ + η λⱼ", now="θ = {model}"),
     ),
     said=(
-        Said("With s = {s} and ηL = {step} the model is at {model} after round {n}; the solution is {solution}.", after=False),
-        Said("With ηL = {step} and s = {s} FedPD converges: a round multiplies its distance by {factor}.", (If("kind", "=", 0.0),), after=True),
-        Said("With ηL = {step} and s = {s} FedPD diverges: a round multiplies its distance by {factor}.", (If("kind", "=", 2.0),), after=True),
+        Said(
+            "With s = {s} and ηL = {step} the model is at {model} after round {n}; the solution is {solution}.",
+            after=False,
+        ),
+        Said(
+            "With ηL = {step} and s = {s} FedPD converges: a round multiplies its distance by {factor}.",
+            (If("kind", "=", 0.0),),
+            after=True,
+        ),
+        Said(
+            "With ηL = {step} and s = {s} FedPD diverges: a round multiplies its distance by {factor}.",
+            (If("kind", "=", 2.0),),
+            after=True,
+        ),
         Said(
             "With ηL = {step} and s = {s} a client has no local solution: its function and the proximal term together still fall"
             " for ever.",
             (If("kind", "=", 3.0),),
             after=True,
         ),
-        Said("After round {n} the model is at {model}; the solution is {solution}.", (If("kind", "<", 3.0),), after=True),
+        Said(
+            "After round {n} the model is at {model}; the solution is {solution}.", (If("kind", "<", 3.0),), after=True
+        ),
         Said("For s = {s} every step below {longest} converges.", (If("s", ">", 1.0),), after=True),
         Said("For s = {s} both clients are convex, and every step converges.", (If("s", "<", 1.0),), after=True),
     ),

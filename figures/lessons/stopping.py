@@ -119,12 +119,19 @@ CHAPTER = Chapter(
     ask=AskNumber(answer="enough", label="smallest K:", low=1, high=40, step=1, start=4),
     box=(
         Line(who="client j", does="K times: a step downhill on fⱼ − ν ⟨ζⱼ, ·⟩", now="θ₁ = {local.0}, θ₂ = {local.1}"),
-        Line(who="client j", does="its residual rⱼ, the slope that is left; its gap is at most |rⱼ|² / (2ν)", now="{rhs0.0} and {rhs0.1}"),
+        Line(
+            who="client j",
+            does="its residual rⱼ, the slope that is left; its gap is at most |rⱼ|² / (2ν)",
+            now="{rhs0.0} and {rhs0.1}",
+        ),
         Line(who="client j", does="may stop when this is at most what round n admits", now="{admitted}"),
         Line(who="all", does="as in DualFL, with θⱼ − rⱼ / ν in place of θⱼ", now="θ = {model}"),
     ),
     said=(
-        Said("In round 1 a gap of {admitted} is admitted, later less. Client 1 is best at {m1}, client 2 at {m2}.", after=False),
+        Said(
+            "In round 1 a gap of {admitted} is admitted, later less. Client 1 is best at {m1}, client 2 at {m2}.",
+            after=False,
+        ),
         Said(
             "With K = {K} the clients know in round {n} that their gaps are at most {rhs0.0} and {rhs0.1}; {admitted} is admitted."
             " E(θ) − E* is {error}.",
@@ -149,4 +156,5 @@ CHAPTER = Chapter(
             quantity="the gap",
         ),
     ),
+    beside=(2, 8.0, 1.0),
 )

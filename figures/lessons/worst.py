@@ -186,7 +186,9 @@ CHAPTER = Chapter(
         log_y=True,
         y=(1e-5, 1.0),
     ),
-    ask=AskChoice(options=("in no round", "in the first round only", "in the first two rounds", "in every round"), answer=1),
+    ask=AskChoice(
+        options=("in no round", "in the first round only", "in the first two rounds", "in every round"), answer=1
+    ),
     box=(
         Line(who="client j", does="θⱼ ← lowest point of fⱼ − ν ⟨ζⱼ, ·⟩, with ν = 1"),
         Line(who="server", does="θ ← mean of the θⱼ", now="θ = {model}"),

@@ -140,7 +140,11 @@ CHAPTER = Chapter(
     box=(
         Line(who="client j", does="θⱼ ← lowest point of fⱼ − ν ⟨ζⱼ, ·⟩"),
         Line(who="server", does="θ ← mean of the θⱼ, and βₙ from ρ = ν / max Lⱼ", now="θ = {model}"),
-        Line(who="client j", does="vⱼ ← ζⱼ + θ − θⱼ,  ζⱼ ← (1 + βₙ) vⱼ − βₙ vⱼ of before", now="ζ₁ = {dual.0}, ζ₂ = {dual.1}"),
+        Line(
+            who="client j",
+            does="vⱼ ← ζⱼ + θ − θⱼ,  ζⱼ ← (1 + βₙ) vⱼ − βₙ vⱼ of before",
+            now="ζ₁ = {dual.0}, ζ₂ = {dual.1}",
+        ),
         Line(who="check", does="square of the sum of the duals", now="{sum}"),
     ),
     said=(

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from figures.lessons._charts import Curve
+from figures.lessons._scene import Scene, Slider, to_json
+from figures.lessons._server import Answers, Server
+from figures.lessons._words import Answer, asked
 
 from dualopt.lab.claims import VERDICTS
 from figures.lessons import discover, load, show
-from figures.lessons._charts import Curve
 from figures.lessons._export import exported
 from figures.lessons._find import at, described, nearest, positions
 from figures.lessons._page import packed, page
 from figures.lessons._program import main
-from figures.lessons._scene import Scene, Slider, to_json
-from figures.lessons._server import Answers, Server
-from figures.lessons._words import Answer, asked
 from tests.programs import called
 
 LESSONS = discover()

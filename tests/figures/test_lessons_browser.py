@@ -18,7 +18,7 @@ from figures.lessons import CHAPTERS, load
 from figures.lessons._export import export
 from figures.lessons._parts import AskChoice, AskCurve
 from tests.figures.chromium import chromium
-from tests.figures.course import measured, positions, template_names, values, verdict
+from tests.figures.course import measured, positions, values, verdict
 
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
 MANY = int(os.environ.get("DUALOPT_POSITIONS", "6"))
@@ -302,7 +302,9 @@ def test_everybody_can_use_it(name: str, size: tuple[int, int], seen: Callable[.
             assert target.bounding_box()["height"] >= (TARGET if size == DESK else 40) - 0.5
     if axe := os.environ.get("DUALOPT_AXE"):
         one.page.add_script_tag(path=axe)
-        found = one.page.evaluate("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 120))])")
+        found = one.page.evaluate(
+            "async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 120))])"
+        )
         assert found == []
 
 
