@@ -75,6 +75,7 @@ def _assert_affine(own: Measure, dim: int, name: str) -> None:
         page, run = evaluate(found, u), own(u)["yours"].values
         if not np.max(np.abs(page - run)) <= SAME * np.max(np.abs(run)):
             raise ValueError(
-                f"{name} cannot be drawn beside the others: its models are no affine functions of the clients' minimisers,"
+                f"{name} cannot be drawn beside the others: its models are no affine functions of the clients'"
+                f" minimisers,"
                 " as with restarts, line searches and clients that are drawn anew."
             )

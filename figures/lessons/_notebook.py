@@ -13,8 +13,8 @@ __all__ = ["Shown", "show"]
 class Shown:
     """A page in a frame, which Jupyter, VS Code and marimo display; saved notebooks keep it.
 
-    A frame with ``srcdoc`` inherits what a notebook allows its outputs. The page needs inline scripts and styles, and no
-    connection.
+    A frame with ``srcdoc`` inherits what a notebook allows its outputs. The page needs inline scripts and styles, and
+    no connection.
     """
 
     page: str

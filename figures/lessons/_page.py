@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,53 +26,50 @@ COURSE = "Federated optimization by duality"
 
 def page(title: str, sections: Sequence[str], *, whole: bool) -> str:
     """Return a page of sections; the ``whole`` course begins with its contents and ends with the glossary."""
-    filled = {
-        "title": html.escape(f"{title} · {COURSE}" if not whole else COURSE),
+    texts = {
+        "title": html.escape(COURSE if whole else f"{title} · {COURSE}"),
         "style": _file("_page.css"),
         "script": "".join(map(_file, SCRIPTS)),
         "top": _contents() if whole else f'<nav aria-label="course"><a href="index.html">{COURSE}</a></nav>',
         "sections": "\n".join(sections),
         "glossary": _glossary() if whole else "",
     }
-    text = _file("_page.html")
-    for name, part in filled.items():
-        text = text.replace("{{" + name + "}}", part, 1)
-    return text
+    return _filled("_page.html", texts)
 
 
 def section(name: str, chapter: Chapter, made: Tables, *, heading: int = 1) -> str:
     """Return a chapter: its text, its pictures and its numbers."""
-    said = {title: rendered(body) for title, body in parts(text_of(name)).items()}
     described, floats = _described(name, chapter, made)
-    place = CHAPTERS.index(name)
-    after = CHAPTERS[place + 1] if place + 1 < len(CHAPTERS) else ""
-    before = CHAPTERS[place - 1] if place else ""
-    needs = ", ".join(f'<a href="{n}.html">{html.escape(load(n).title)}</a>' for n in chapter.needs) or "nothing"
-    h, sub = f"h{heading}", f"h{heading + 1}"
-    return f"""<section class="chapter" id="{name}" aria-labelledby="{name}-title">
-<{h} id="{name}-title">{place + 1}. {html.escape(chapter.title)}</{h}>
-<p class="facts">{chapter.minutes} minutes. You need: {needs}.</p>
-<div class="new">{said["What is new"]}</div>
-<div class="stage">
-<div class="question">{said["Your guess"]}</div>
-{_asked(name, chapter)}
-<div class="pictures">{_pictures(name, chapter)}</div>
-<p class="sentence" id="{name}-sentence"></p>
-{_theorems(chapter)}
-<form class="controls" aria-label="what you can move: {html.escape(chapter.title)}" onsubmit="return false">{_controls(name, chapter)}</form>
-<div class="buttons"><button type="button" class="again">start again</button> <button type="button" class="copy">copy link</button></div>
-</div>
-<div class="seen" data-after="true"><{sub}>What you see</{sub}>{said["What you see"]}</div>
-{_box(chapter, sub)}
-<details><summary>Why</summary>{said["Why"]}</details>
-<div class="exercises"><{sub}>Exercises</{sub}>{said["Exercises"]}
-<details><summary>Solutions</summary>{said["Solutions"]}</details></div>
-<{sub}>What next</{sub}>{said["What next"]}
-<nav class="turn" aria-label="before and after {html.escape(chapter.title)}">{_turn(before, "before")}{_turn(after, "next")}</nav>
-<details class="teachers"><summary>For teachers</summary>{said["For teachers"]}</details>
-<script type="application/json" class="described">{described}</script>
-<script type="text/plain" class="floats">{floats}</script>
-</section>"""
+    place, sub = CHAPTERS.index(name), f"h{heading + 1}"
+    needs = (f'<a href="{n}.html">{html.escape(load(n).title)}</a>' for n in chapter.needs)
+    said = {title: rendered(body) for title, body in parts(text_of(name)).items()}
+    return _filled(
+        "_section.html",
+        said
+        | {
+            "name": name,
+            "title": html.escape(chapter.title),
+            "h": f"h{heading}",
+            "sub": sub,
+            "place": str(place + 1),
+            "minutes": str(chapter.minutes),
+            "needs": ", ".join(needs) or "nothing",
+            "asked": _asked(name, chapter),
+            "pictures": _pictures(name, chapter),
+            "theorems": _theorems(chapter),
+            "controls": _controls(name, chapter),
+            "box": _box(chapter, sub),
+            "before": _turn(CHAPTERS[place - 1] if place else "", "before"),
+            "after": _turn(CHAPTERS[place + 1] if place + 1 < len(CHAPTERS) else "", "next"),
+            "described": described,
+            "floats": floats,
+        },
+    )
+
+
+def _filled(file: str, texts: Mapping[str, str]) -> str:
+    """Return a file with texts in place of their names in double braces; what is put in is not searched again."""
+    return re.sub(r"\{\{([\w ]+)\}\}", lambda found: texts[found[1]], _file(file))
 
 
 def _described(name: str, chapter: Chapter, made: Tables) -> tuple[str, str]:
@@ -161,7 +159,8 @@ def _pictures(name: str, chapter: Chapter) -> str:
         )
         patterns = _patterns(one) if kind == "map" else ""
         made.append(
-            f'<figure data-kind="{kind}" data-part="{part}"><figcaption id="{name}-{part}">{inline(one.title)}</figcaption>'
+            f'<figure data-kind="{kind}" data-part="{part}">'
+            f'<figcaption id="{name}-{part}">{inline(one.title)}</figcaption>'
             f"<svg {named}>{patterns}</svg></figure>"
         )
     return "".join(made)
@@ -205,9 +204,11 @@ def _controls(name: str, chapter: Chapter) -> str:
 
 def _range(chapter: str, name: str, label: str, low: int, high: int, held: str) -> str:
     # An output is labelable: a label around both would name it, and not the slider.
+    named = f'<label for="{chapter}-{name}">{label}</label> <output></output>'
+    limits = f'min="{low}" max="{high}" step="1"'
     return (
-        f'<div class="slider" data-slider="{name}"{held}><span><label for="{chapter}-{name}">{label}</label> <output></output>'
-        f'</span><input type="range" id="{chapter}-{name}" name="{name}" min="{low}" max="{high}" step="1"></div>'
+        f'<div class="slider" data-slider="{name}"{held}><span>{named}</span>'
+        f'<input type="range" id="{chapter}-{name}" name="{name}" {limits}></div>'
     )
 
 
@@ -217,7 +218,8 @@ def _theorems(chapter: Chapter) -> str:
         held = "" if t.after is None else f' data-after="{str(t.after).lower()}"'
         file = f"{t.claim.compare.__module__.replace('.', '/')}.py"
         rows.append(
-            f'<p class="theorem" data-theorem="{k}"{held}>{inline(t.label)}: <b class="verdict"></b><span class="why"></span>'
+            f'<p class="theorem" data-theorem="{k}"{held}>{inline(t.label)}:'
+            f' <b class="verdict"></b><span class="why"></span>'
             f" <small>{html.escape(t.claim.source)}; claim <code>{t.claim.name}</code> in {file}</small></p>"
         )
     return "".join(rows)
@@ -232,8 +234,10 @@ def _box(chapter: Chapter, heading: str) -> str:
         f"<td{_now(line.now)}></td></tr>"
         for line in chapter.box
     )
-    head = '<tr><th scope="col">who</th><th scope="col">does, in every round</th><th scope="col">in the round shown</th></tr>'
-    return f'<div class="box"><{heading}>The algorithm</{heading}><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+    columns = ("who", "does, in every round", "in the round shown")
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="box"><{heading}>The algorithm</{heading}>{table}</div>'
 
 
 def _now(text: str) -> str:
@@ -249,24 +253,25 @@ def _turn(name: str, where: str) -> str:
 
 
 def _contents() -> str:
-    rows = "".join(
-        f'<li><a href="#{name}">{html.escape(load(name).title)}</a> <small>{load(name).minutes} minutes,'
-        f' <a href="{name}.html" aria-label="{html.escape(load(name).title)} as a page of its own">its own page</a></small></li>'
-        for name in CHAPTERS
-    )
+    rows = []
+    for name in CHAPTERS:
+        chapter, title = load(name), html.escape(load(name).title)
+        page = f'<a href="{name}.html" aria-label="{title} as a page of its own">its own page</a>'
+        rows.append(f'<li><a href="#{name}">{title}</a> <small>{chapter.minutes} minutes, {page}</small></li>')
     return (
         f"<h1>{COURSE}</h1>{rendered(parts(_file('course.md'))['The course'])}"
-        f'<nav aria-label="chapters"><ol>{rows}</ol></nav>'
+        f'<nav aria-label="chapters"><ol>{"".join(rows)}</ol></nav>'
     )
 
 
 def _glossary() -> str:
-    rows = "".join(
-        f'<dt>{inline(term)}</dt><dd>{inline(said)} <small>(chapter <a href="#{chapter}">{html.escape(load(chapter).title)}</a>)'
-        "</small></dd>"
-        for term, (chapter, said) in glossary().items()
+    rows = []
+    for term, (name, said) in glossary().items():
+        where = f'<small>(chapter <a href="#{name}">{html.escape(load(name).title)}</a>)</small>'
+        rows.append(f"<dt>{inline(term)}</dt><dd>{inline(said)} {where}</dd>")
+    return (
+        f'<section id="glossary" aria-labelledby="terms"><h2 id="terms">Glossary</h2><dl>{"".join(rows)}</dl></section>'
     )
-    return f'<section id="glossary"><h2>Glossary</h2><dl>{rows}</dl></section>'
 
 
 @cache

@@ -1,10 +1,10 @@
 r"""What a chapter is made of.
 
-Texts may hold numbers of the page in braces: ``{error}`` is a quantity in the round that is shown, ``{local.0}`` its first
-entry, ``{K}`` the value of a slider, ``{n}`` the round. Colours are names: ``one``, ``two``, ``three``, ``four`` of the
-clients, ``model``, ``other``, ``third`` of methods, ``bound`` of what theorems say, ``guess`` of the reader, ``ink`` of
-the text. What has ``after=True`` is drawn when the reader has asked for the answer, ``after=False`` until then, and
-without it always.
+Texts may hold numbers of the page in braces: ``{error}`` is a quantity in the round that is shown, ``{local.0}`` its
+first entry, ``{K}`` the value of a slider, ``{n}`` the round. Colours are names: ``one``, ``two``, ``three``,
+``four`` of the clients, ``model``, ``other``, ``third`` of methods, ``bound`` of what theorems say, ``guess`` of the
+reader, ``ink`` of the text. What has ``after=True`` is drawn when the reader has asked for the answer,
+``after=False`` until then, and without it always.
 """
 
 from __future__ import annotations
@@ -84,10 +84,11 @@ class Derived:
     """A number that a page makes of others.
 
     ``root`` takes the square root of ``of[0]``, ``ratio`` divides ``of[0]`` by ``of[1]``, ``less`` subtracts, ``mix``
-    adds with ``weights``, ``least`` and ``most`` take the smaller and the larger one, ``last`` the last round of it, ``largest`` the largest over the rounds, ``sum`` adds its entries,
-    and ``first`` is the first value of the parameter ``over`` for which ``of[0]`` is at least (``sign`` 1) or at most
-    (-1) ``of[1]``, a quantity or a number; ``final`` the last value for which that is so. Both look at all values of
-    the parameter, and are NaN where there is none.
+    adds with ``weights``, ``least`` and ``most`` take the smaller and the larger one, ``last`` the last round of it,
+    ``largest`` the largest over the rounds, ``sum`` adds its entries, and ``first`` is the first value of the
+    parameter ``over`` for which ``of[0]`` is at least (``sign`` 1) or at most (-1) ``of[1]``, a quantity or a number;
+    ``final`` the last value for which that is so. Both look at all values of the parameter, and are NaN where there
+    is none.
     """
 
     does: Literal["root", "ratio", "less", "mix", "least", "most", "last", "largest", "first", "final", "sum"]
@@ -217,8 +218,8 @@ class Chart:
 class Map:
     """Classes over two sliders, by the values of both; a click chooses both.
 
-    ``classes[i][k]`` is an index into ``names``, at the value i of the slider ``y`` and k of ``x``. ``border`` is a line
-    over them, shape (k, 2).
+    ``classes[i][k]`` is an index into ``names``, at the value i of the slider ``y`` and k of ``x``. ``border`` is a
+    line over them, shape (k, 2).
     """
 
     title: str

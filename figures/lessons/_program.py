@@ -58,7 +58,7 @@ def lessons(
         return _open(place / (f"{names[0]}.html" if names else INDEX), browser, console)
     output.prepare_folder(place, "export" if folder else "cache")
     with threadpool_limits(limits=1):  # the matrices are tiny: threads cost more than they save
-        called = "yours" if method is None else method.rpartition(":")[2]
+        called = "yours" if own is None else type(own).__name__
         files = []
         for file in export(place, chosen if folder else CHAPTERS, own, called):
             files.append(file.name)

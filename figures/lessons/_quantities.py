@@ -1,10 +1,10 @@
 r"""What pages compute with: matrices of the real methods, found on a basis of positions.
 
-With the Hessians of quadratic clients fixed, every iterate, dual and local solution of a method here is an affine function
-of the position ``u``, the coordinates of what the reader drags; squared lengths and differences of energies are quadratic
-ones. A chapter says what it *measures* at one position, by running the methods there. :func:`tabulate` measures at enough
-positions to know these functions everywhere, for all values of the parameters, and a page multiplies. Nothing of a
-method is written twice, and tests compare pages with measurements at random positions.
+With the Hessians of quadratic clients fixed, every iterate, dual and local solution of a method here is an affine
+function of the position ``u``, the coordinates of what the reader drags; squared lengths and differences of energies
+are quadratic ones. A chapter says what it *measures* at one position, by running the methods there. :func:`tabulate`
+measures at enough positions to know these functions everywhere, for all values of the parameters, and a page
+multiplies. Nothing of a method is written twice, and tests compare pages with measurements at random positions.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def tabulate(measure: Measure, dim: int, values: Mapping[str, Sequence[Any]]) ->
     >>> def measure(u, *, K):
     ...     return {"point": linear(K * u[:1] + 1.0), "square": form((u[0] - u[1]) ** 2)}
     >>> found = tabulate(measure, 2, {"K": (1, 10)})
-    >>> evaluate(found["point"], np.array([3.0, 0.0]))[1].tolist(), float(evaluate(found["square"], np.array([3.0, 1.0]))[0])
+    >>> u = np.array([3.0, 1.0])
+    >>> evaluate(found["point"], u)[1].tolist(), float(evaluate(found["square"], u)[0])
     ([31.0], 4.0)
     """
     over = names_of(measure)

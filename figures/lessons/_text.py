@@ -29,11 +29,11 @@ def text_of(name: str) -> str:
 
 
 def parts(text: str) -> dict[str, str]:
-    """Return what stands under each heading of the second level, in order.
+    r"""Return what stands under each heading of the second level, in order.
 
     Examples
     --------
-    >>> parts("# A title\\n\\n## One\\n\\nfirst\\n\\n## Two\\n\\nsecond\\n")
+    >>> parts("# A title\n\n## One\n\nfirst\n\n## Two\n\nsecond\n")
     {'One': 'first', 'Two': 'second'}
     """
     _, *found = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
@@ -41,8 +41,9 @@ def parts(text: str) -> dict[str, str]:
 
 
 def definitions(text: str) -> list[str]:
-    """Return the terms that a text defines: those in bold under "What is new"."""
-    return re.findall(r"\*\*(.+?)\*\*", parts(text).get("What is new", ""))
+    """Return the terms that a text defines: those in bold under "What is new", as they are inside a sentence."""
+    found = re.findall(r"(^|\. )?\*\*(.+?)\*\*", " ".join(parts(text).get("What is new", "").split()))
+    return [term[0].lower() + term[1:] if begins and not term[1].isupper() else term for begins, term in found]
 
 
 @cache
@@ -61,12 +62,12 @@ def glossary() -> dict[str, tuple[str, str]]:
 
 
 def rendered(markdown: str) -> str:
-    """Return paragraphs, lists, headings of the third level and what :func:`inline` knows, as html.
+    r"""Return paragraphs, lists, headings of the third level and what :func:`inline` knows, as html.
 
     Examples
     --------
-    >>> rendered("Two *words*.\\n\\n1. one\\n2. `two`")
-    '<p>Two <em>words</em>.</p>\\n<ol>\\n<li>one</li>\\n<li><code>two</code></li>\\n</ol>'
+    >>> rendered("Two *words*.\n\n1. one\n2. `two`")
+    '<p>Two <em>words</em>.</p>\n<ol>\n<li>one</li>\n<li><code>two</code></li>\n</ol>'
     """
     return "\n".join(_blocks(markdown))
 

@@ -1,4 +1,4 @@
-"""The running example: clients in the plane whose minimisers the reader drags, all of whose runs start at the origin."""
+"""The running example: clients in the plane whose minimisers the reader drags; all runs start at the origin."""
 
 from __future__ import annotations
 

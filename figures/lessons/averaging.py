@@ -34,7 +34,7 @@ from theory._cases import Case
 from theory.baselines.bias import enough, factor, fedavg_bias
 from theory.limits import fedavg_limit
 
-STEPS, ROUNDS = tuple(range(1, 65)), 12
+STEPS, ROUNDS = tuple(range(1, 49)), 10
 
 
 @lru_cache(maxsize=256)
@@ -130,11 +130,11 @@ CHAPTER = Chapter(
             after=True,
         ),
         Said(
-            "Of all numbers of steps from 1 to 64, {first} is the first one that ends at a distance of 1 or more.",
+            "Of all numbers of steps from 1 to 48, {first} is the first one that ends at a distance of 1 or more.",
             (If("first", ">", 0),),
             after=True,
         ),
-        Said("No number of steps up to 64 ends at a distance of 1.", (If("first", "none"),), after=True),
+        Said("No number of steps up to 48 ends at a distance of 1.", (If("first", "none"),), after=True),
     ),
     theorems=(
         Theorem(

@@ -130,7 +130,8 @@ CHAPTER = Chapter(
     ),
     said=(
         Said(
-            "E at your model is {energy}. The slopes at p prove that E is nowhere lower than {proven}, so that your model is at"
+            "E at your model is {energy}. The slopes at p prove that E is nowhere lower than {proven}, so that your"
+            " model is at"
             " most {certificate} above the lowest possible height. How much is it really?",
             after=False,
         ),

@@ -119,11 +119,13 @@ CHAPTER = Chapter(
     ),
     said=(
         Said(
-            "The solution falls from coordinate to coordinate; after {n} rounds no method is nearer than {least}, squared.",
+            "The solution falls from coordinate to coordinate; after {n} rounds no method is nearer than {least},"
+            " squared.",
             after=False,
         ),
         Said(
-            "After round {n} {method} has reached {reached} coordinates, and its squared distance from the solution is {distance};"
+            "After round {n} {method} has reached {reached} coordinates, and its squared distance from the solution"
+            " is {distance};"
             " {least} is possible.",
             after=True,
         ),

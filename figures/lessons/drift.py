@@ -1,7 +1,7 @@
 r"""Duals that drift: FedADMM with a server step of its own choice on two clients that take turns, beside A-FedPD.
 
-Claims: ``fedadmm_two_clients`` (where FedADMM ends, or that it diverges, in closed form) and ``afedpd_in_turn`` (A-FedPD
-stays).
+Claims: ``fedadmm_two_clients`` (where FedADMM ends, or that it diverges, in closed form) and ``afedpd_in_turn``
+(A-FedPD stays).
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ CHAPTER = Chapter(
             after=True,
         ),
         Said(
-            "With ηₛ = {server} and ρ = {rho} FedADMM diverges: it leaves the point {limit} behind, and after round {n} it is at"
+            "With ηₛ = {server} and ρ = {rho} FedADMM never rests: it leaves the point {limit} behind, and after round"
+            " {n} it is at"
             " {model}.",
             (If("converges", "=", 0.0),),
             after=True,

@@ -121,11 +121,13 @@ CHAPTER = Chapter(
     ),
     said=(
         Said(
-            "Dual ascent is at {slow} after round {n}; the solution is {solution}. Its dual error is {slow_dual_error}.",
+            "Dual ascent is at {slow} after round {n}; the solution is {solution}. Its dual error is"
+            " {slow_dual_error}.",
             after=False,
         ),
         Said(
-            "After round {n} the dual error of DualFL is {lhs0}, that of dual ascent {slow_dual_error}; E(θ) − E* of DualFL is"
+            "After round {n} the dual error of DualFL is {lhs0}, that of dual ascent {slow_dual_error}; E(θ) − E* of"
+            " DualFL is"
             " {error}. DualFL is at {model}, the solution is {solution}.",
             after=True,
         ),

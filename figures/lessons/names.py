@@ -151,7 +151,8 @@ CHAPTER = Chapter(
             after=False,
         ),
         Said(
-            "With {active} of 4 clients, in round {n}: FedADMM is at {FedADMM}, FedDR at {FedDR}, FedDyn at {FedDyn}, A-FedPD at"
+            "With {active} of 4 clients, in round {n}: FedADMM is at {FedADMM}, FedDR at {FedDR}, FedDyn at"
+            " {FedDyn}, A-FedPD at"
             " {A-FedPD}, FedSpeed at {FedSpeed}.",
             after=True,
         ),

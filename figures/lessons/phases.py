@@ -1,8 +1,8 @@
 r"""Where it converges: a map of steps and clients for FedPD, and what it does in one cell of it.
 
-Claim: ``afedpd_small_rho``: on two clients of opposite curvature FedPD, which is A-FedPD where all take part, converges up
-to a step in closed form. The map is computed from the rounds (``theory/phase_maps.py``), by eigenvalues instead of long
-runs.
+Claim: ``afedpd_small_rho``: on two clients of opposite curvature FedPD, which is A-FedPD where all take part,
+converges up to a step in closed form. The map is computed from the rounds (``theory/phase_maps.py``), by eigenvalues
+instead of long runs.
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ CHAPTER = Chapter(
             after=True,
         ),
         Said(
-            "With ηL = {step} and s = {s} a client has no local solution: its function and the proximal term together still fall"
+            "With ηL = {step} and s = {s} a client has no local solution: its function and the proximal term"
+            " together still fall"
             " for ever.",
             (If("kind", "=", 3.0),),
             after=True,

@@ -33,8 +33,8 @@ from theory._cases import Case
 from theory.dualfl._gaps import watched
 from theory.dualfl.inexact_solutions import gap_3_6
 
-KAPPA, NU, ROUNDS = 8.0, 0.5, 16  # NU is half of mu, for which the bound of a gap is |r|^2/(2 nu)
-STEPS = tuple(range(1, 41))
+KAPPA, NU, ROUNDS = 8.0, 0.5, 12  # NU is half of mu, for which the bound of a gap is |r|^2/(2 nu)
+STEPS = tuple(range(1, 25))
 
 
 @lru_cache(maxsize=256)
@@ -116,7 +116,7 @@ CHAPTER = Chapter(
         log_y=True,
         theorem=0,
     ),
-    ask=AskNumber(answer="enough", label="smallest K:", low=1, high=40, step=1, start=4),
+    ask=AskNumber(answer="enough", label="smallest K:", low=1, high=24, step=1, start=4),
     box=(
         Line(who="client j", does="K times: a step downhill on fⱼ − ν ⟨ζⱼ, ·⟩", now="θ₁ = {local.0}, θ₂ = {local.1}"),
         Line(
@@ -133,18 +133,20 @@ CHAPTER = Chapter(
             after=False,
         ),
         Said(
-            "With K = {K} the clients know in round {n} that their gaps are at most {rhs0.0} and {rhs0.1}; {admitted} is admitted."
+            "With K = {K} the clients know in round {n} that their gaps are at most {rhs0.0} and {rhs0.1};"
+            " {admitted} is admitted."
             " E(θ) − E* is {error}.",
             after=True,
         ),
         Said("Somebody stops too early.", (If("late", ">", 1.0),), after=True),
-        Said("Nobody stops too early in any of the 16 rounds.", (If("late", "<=", 1.0),), after=True),
+        Said("Nobody stops too early in any of the 12 rounds.", (If("late", "<=", 1.0),), after=True),
         Said(
-            "Of all numbers of steps from 1 to 40, {enough} is the smallest one with which nobody ever stops too early.",
+            "Of all numbers of steps from 1 to 24, {enough} is the smallest one with which nobody ever stops too"
+            " early.",
             (If("enough", ">", 0),),
             after=True,
         ),
-        Said("With these clients 40 steps are not enough.", (If("enough", "none"),), after=True),
+        Said("With these clients 24 steps are not enough.", (If("enough", "none"),), after=True),
     ),
     theorems=(
         Theorem(

@@ -1,7 +1,7 @@
 r"""The worst problem: how much the theorem promises, how bad it can be at all, and how bad you can make it.
 
-Claims: ``theorem_3_3``, and the exact worst case of n rounds over all clients with mu = 1 and L = 16, a semidefinite program
-made from the code of DualFL. What it found is stored in ``worst.json``, so that a page waits for no program;
+Claims: ``theorem_3_3``, and the exact worst case of n rounds over all clients with mu = 1 and L = 16, a semidefinite
+program made from the code of DualFL. What it found is stored in ``worst.json``, so that a page waits for no program;
 ``python -m figures.lessons.worst`` solves them again and writes it, which needs CVXPY and Clarabel.
 """
 
@@ -175,7 +175,9 @@ CHAPTER = Chapter(
         y=(-1.7, 1.7),
     ),
     chart=Chart(
-        title="Squared distance from the solution, over that of the dual points: yours, the worst, and what is promised",
+        title=(
+            "Squared distance from the solution, over that of the dual points: yours, the worst, and what is promised"
+        ),
         curves=(
             Curve(of="promise", label="Theorem 3.3", ink="bound", dash="9 5"),
             Curve(of="worst", label="exact worst case", ink="ink", points=True),
@@ -196,7 +198,8 @@ CHAPTER = Chapter(
     ),
     said=(
         Said(
-            "In round {n} your clients reach {yours}; the worst case of all clients is {worst}, and {promise} is promised. That is a"
+            "In round {n} your clients reach {yours}; the worst case of all clients is {worst}, and {promise} is"
+            " promised. That is a"
             " share {share} of the worst case.",
         ),
         Said("Touched: in this round no clients are worse than yours.", (If("share", ">=", 0.99),)),

@@ -1,7 +1,7 @@
 r"""Break a theorem: a wrong line in DualFL, and the claims that notice it.
 
-Claims: ``theorem_3_3`` (the rate), ``sum_zeta`` (6.10) and ``lemma_6_5``, from which it is proved. Each runs on the wrong variant
-here, one of those with which the tests try the claims (``theory.mutations.dualfl``).
+Claims: ``theorem_3_3`` (the rate), ``sum_zeta`` (6.10) and ``lemma_6_5``, from which it is proved. Each runs on the
+wrong variant here, one of those with which the tests try the claims (``theory.mutations.dualfl``).
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ CHAPTER = Chapter(
         Said("The wrong line: {line}.", (If("wrong", "=", 1.0),), after=True),
         Said("Nothing is wrong here.", (If("wrong", "=", 0.0),), after=True),
         Said(
-            "After round {n} the dual error is {lhs0}, as printed {right_error}, and {rhs0} is promised. The model is at {model}, the"
+            "After round {n} the dual error is {lhs0}, as printed {right_error}, and {rhs0} is promised. The model"
+            " is at {model}, the"
             " solution is {solution}.",
             after=True,
         ),

@@ -296,13 +296,15 @@ CHAPTER = Chapter(
             after=False,
         ),
         Said(
-            "With a = {a} and {active} of 4 clients a factor of {proved} is proved; some clients need {needed}, and {claimed} is"
+            "With a = {a} and {active} of 4 clients a factor of {proved} is proved; some clients need {needed}, and"
+            " {claimed} is"
             " claimed.",
             (If("can", "=", 1.0),),
             after=True,
         ),
         Said(
-            "With a = {a} and {active} of 4 clients nothing is proved; some clients need {needed}, where {claimed} is claimed.",
+            "With a = {a} and {active} of 4 clients nothing is proved; some clients need {needed}, where {claimed}"
+            " is claimed.",
             (If("can", "=", 0.0),),
             after=True,
         ),

@@ -12,7 +12,7 @@ from figures.lessons._parts import Chapter, Theorem
 from figures.lessons._quantities import names_of
 from figures.lessons._tables import sides
 
-__all__ = ["measured", "positions", "template_names", "verdict"]
+__all__ = ["measured", "positions", "values", "verdict"]
 
 
 def positions(chapter: Chapter, many: int, seed: int = 0) -> Iterator[tuple[np.ndarray, dict[str, int], int]]:
@@ -25,6 +25,7 @@ def positions(chapter: Chapter, many: int, seed: int = 0) -> Iterator[tuple[np.n
 
 
 def values(chapter: Chapter, pick: Mapping[str, int]) -> dict[str, Any]:
+    """Return the values of the sliders at their indices."""
     return {s.name: s.values[pick[s.name]] for s in chapter.sliders}
 
 
@@ -46,10 +47,3 @@ def verdict(theorem: Theorem, u: np.ndarray, chosen: Mapping[str, Any]) -> Verdi
     """Return what theory's own check says at this position."""
     case = theorem.case(u, **{name: chosen[name] for name in names_of(theorem.case)})
     return check(theorem.claim, case, check_assumptions=not theorem.force)
-
-
-def template_names(text: str) -> list[str]:
-    """Return the names in braces."""
-    import re
-
-    return re.findall(r"\{([^}]+)\}", text)
