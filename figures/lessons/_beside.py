@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from figures.lessons._parts import Chapter, Chart, Curve, Said, Trail
+from figures.lessons._parts import Chapter, Chart, Curve, Plane, Said, Trail
 from figures.lessons._quantities import Measure, evaluate, linear, squares, tabulate
 from figures.lessons._world import clients, energy_lengths
 from theory._cases import Case
@@ -33,11 +33,9 @@ def with_method(chapter: Chapter, method: Any, name: str) -> Chapter:
     own = _measure(method, chapter)
     dim = 2 * chapter.beside[0]
     _assert_affine(own, dim, name)
-    marks = (
-        (*chapter.plane.marks, Trail(of="yours", label=name, ink="guess", dash="6 3", after=True))
-        if chapter.plane
-        else ()
-    )
+    trail, plane = Trail(of="yours", label=name, ink="guess", dash="6 3", after=True), chapter.plane
+    if isinstance(plane, Plane):
+        plane = replace(plane, marks=(*plane.marks, trail))
     chart = chapter.chart
     if isinstance(chart, Chart) and any(getattr(curve, "of", "") == "error" for curve in chart.curves):
         chart = replace(
@@ -47,7 +45,7 @@ def with_method(chapter: Chapter, method: Any, name: str) -> Chapter:
     return replace(
         chapter,
         measures=(*chapter.measures, own),
-        plane=replace(chapter.plane, marks=marks) if chapter.plane else None,
+        plane=plane,
         chart=chart,
         said=(*chapter.said, sentence),
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from figures.lessons._beside import with_method
 from figures.lessons._find import CHAPTERS, load
 from figures.lessons._page import COURSE, page, section
-from figures.lessons._tables import tables
+from figures.lessons._parts import Chapter
+from figures.lessons._tables import Tables, tables
 
 __all__ = ["INDEX", "export", "exported", "fingerprint"]
 
@@ -25,22 +27,34 @@ def exported(name: str, method: Any = None, called: str = "yours") -> str:
     ValueError
         If there is no such chapter, or the method cannot be drawn.
     """
-    chapter = load(name) if method is None else with_method(load(name), method, called)
-    return page(chapter.title, [section(name, chapter, tables(chapter))], whole=False)
+    chapter, made = _made(name, method, called)
+    return page(chapter.title, [section(name, chapter, made)], whole=False)
 
 
 def export(folder: Path, names: Iterable[str] = CHAPTERS, method: Any = None, called: str = "yours") -> Iterator[Path]:
     """Write ``NAME.html`` for every chapter, and ``index.html`` with all of them; yield each file when it is there."""
     sections = []
     for name in names:
-        chapter = load(name) if method is None else with_method(load(name), method, called)
-        made = tables(chapter)
+        chapter, made = _made(name, method, called)
         file = folder / f"{name}.html"
         file.write_text(page(chapter.title, [section(name, chapter, made)], whole=False), encoding="utf-8")
         sections.append(section(name, chapter, made, heading=2))
         yield file
     (folder / INDEX).write_text(page(COURSE, sections, whole=True), encoding="utf-8")
     yield folder / INDEX
+
+
+def _made(name: str, method: Any, called: str) -> tuple[Chapter, Tables]:
+    """Return a chapter and its numbers."""
+    if method is None:
+        return load(name), _computed(name)
+    chapter = with_method(load(name), method, called)
+    return chapter, tables(chapter)
+
+
+@cache
+def _computed(name: str) -> Tables:
+    return tables(load(name))
 
 
 def fingerprint() -> str:

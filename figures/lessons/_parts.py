@@ -376,14 +376,12 @@ def to_json(value: Any) -> Any:
     {'of': 'solution', 'label': 'θ*', 'ink': 'ink', 'shape': 'disc', 'after': None, 'mark': 'Spot'}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        found = {
-            f.name: to_json(getattr(value, f.name)) for f in fields(value) if f.name not in ("measures", "theorems")
-        }
-        return found | {"mark": type(value).__name__}
+        shown = [f.name for f in fields(value) if f.name not in ("measures", "theorems")]
+        return {name: to_json(getattr(value, name)) for name in shown} | {"mark": type(value).__name__}
     if isinstance(value, np.ndarray):  # outlines
         return value.round(5).tolist()
     if isinstance(value, Mapping):
         return {name: to_json(entry) for name, entry in value.items()}
-    if isinstance(value, str | int | float | bool | None):
-        return value
-    return [to_json(entry) for entry in value]
+    if isinstance(value, tuple | list):
+        return [to_json(entry) for entry in value]
+    return value

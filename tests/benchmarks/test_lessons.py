@@ -1,6 +1,6 @@
 """How long the course takes: a frame while a point is dragged, the first picture of a page, and the export of all.
 
-Run with ``pytest tests/benchmarks/test_lessons.py --benchmark-only -s``. A frame is everything that the main thread of the page
+Run with ``pytest tests/benchmarks/test_lessons.py --benchmark-only -s``. A frame is all that the main thread of a page
 does between two moves of the hand: tables, pictures, text, layout. Its CPU time is what a quiet machine would take.
 """
 

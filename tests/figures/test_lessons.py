@@ -39,7 +39,7 @@ from figures.lessons import (
 )
 from figures.lessons._beside import with_method
 from figures.lessons._export import exported
-from figures.lessons._parts import Slider, to_json
+from figures.lessons._parts import Chart, Plane, Slider, to_json
 from figures.lessons._program import main
 from figures.lessons._quantities import constant, evaluate, form, linear, squares, tabulate
 from figures.lessons._tables import start
@@ -125,6 +125,7 @@ def test_sizes_of_sliders_leave_no_whole_number_out() -> None:
     assert hundredths == list(range(1, len(hundredths) + 1))
     for name in ("momentum", "wrong", "stopping"):
         chart = load(name).chart
+        assert isinstance(chart, Chart)
         assert chart.theorem == 0
         assert {"lhs0", "rhs0"} <= {curve.of for curve in chart.curves}
 
@@ -176,7 +177,7 @@ def solution(name: str) -> str:
     return parts(text_of(name))["Solutions"]
 
 
-def exact_distances(most: int) -> list[mpmath.mpf]:
+def exact_distances(most: int) -> list[Any]:
     """Return the distances of the ends of FedAvg from the solution for K = 1, 2, ..., for the matrices as stored."""
     A = [mpmath.matrix(a.tolist()) for a in curvature()]
     m = [mpmath.matrix(x.tolist()) for x in HERE.reshape(2, 2)]
@@ -250,6 +251,7 @@ def test_stopping() -> None:
 def test_names() -> None:
     f = Quadratic(A=np.ones((1, 1, 1)), b=np.array([[4.0]]))
     after = next(Case.of(AFedPD(rho=1.0, solver=Exact()), f, rounds=1, theta0=np.zeros(1)).snapshots())
+    assert after.local_models is not None
     assert float(after.local_models[0, 0]) == pytest.approx(2.0)
     assert float(abs(after.clients.dual[0, 0])) == pytest.approx(2.0)
     assert float(after.server.theta[0]) == pytest.approx(4.0)
@@ -414,6 +416,7 @@ class Bent(Algorithm):
 
 def test_a_method_is_drawn_beside_or_refused() -> None:
     chapter = with_method(load("momentum"), DualAscent(nu=1.0, solver=Exact()), "Mine")
+    assert isinstance(chapter.plane, Plane)
     assert chapter.plane.marks[-1].label == "Mine"
     own = chapter.measures[-1](HERE)
     case = Case.of(DualAscent(nu=1.0, solver=Exact()), clients(HERE, *momentum.CLIENTS), rounds=momentum.ROUNDS)
