@@ -36,7 +36,7 @@ class ChartPicture {
     const xs = curves.flatMap((c) => c.x ?? []), guess = this.drawn ? chapter.state.guess : [];
     const x = [Math.min(...xs) - 0.6 * bars, Math.max(...xs) + 0.6 * bars];
     if (chart.y) return [x, chart.y.map((v) => (typeof v === "string" ? chapter.numbers.entry(v)[0] : v))];
-    const ys = [...curves.flatMap((c) => c.y ?? [c.level]), ...guess].filter(seen), high = Math.max(...ys);
+    const ys = [...curves.flatMap((c) => c.y ?? [c.level]), ...guess].filter(seen), high = Math.max(chart.least, ...ys);
     if (!chart.log_y) return [x, [Math.min(0, ...ys), high + 0.08 * (high - Math.min(0, ...ys))]];
     const top = Math.ceil(Math.log10(high) + 0.1), low = Math.floor(Math.log10(Math.max(Math.min(...ys), 10 ** (top - chart.decades))));
     return [x, [10 ** low, 10 ** top]];

@@ -210,6 +210,7 @@ class Chart:
     log_y: bool = False
     y: tuple[float | str, float | str] | None = None
     decades: int = 12
+    least: float = 0.0  # the range reaches at least so far: rounding is not worth an axis
     theorem: int | None = None  # whose witness is marked
     after: bool | None = None
 

@@ -127,6 +127,7 @@ CHAPTER = Chapter(
         ),
         x_label="round",
         y_label="distance",
+        least=0.1,
         after=True,
     ),
     ask=AskChoice(
