@@ -20,7 +20,7 @@ INDEX = "index.html"
 
 
 def exported(name: str, method: Any = None, called: str = "yours") -> str:
-    """Return the page of a chapter, with a method beside those of the chapter if one is given.
+    """Return the page of a chapter that stands alone, with a method beside those of the chapter if one is given.
 
     Raises
     ------
@@ -28,19 +28,19 @@ def exported(name: str, method: Any = None, called: str = "yours") -> str:
         If there is no such chapter, or the method cannot be drawn.
     """
     chapter, made = _made(name, method, called)
-    return page(chapter.title, [section(name, chapter, made)], whole=False)
+    return page(chapter.title, [section(name, chapter, made, ())], home=False)
 
 
 def export(folder: Path, names: Iterable[str] = CHAPTERS, method: Any = None, called: str = "yours") -> Iterator[Path]:
     """Write ``NAME.html`` for every chapter, and ``index.html`` with all of them; yield each file when it is there."""
-    sections = []
+    names, sections = tuple(names), []
     for name in names:
         chapter, made = _made(name, method, called)
         file = folder / f"{name}.html"
-        file.write_text(page(chapter.title, [section(name, chapter, made)], whole=False), encoding="utf-8")
-        sections.append(section(name, chapter, made, heading=2))
+        file.write_text(page(chapter.title, [section(name, chapter, made, names)]), encoding="utf-8")
+        sections.append(section(name, chapter, made, names, together=True))
         yield file
-    (folder / INDEX).write_text(page(COURSE, sections, whole=True), encoding="utf-8")
+    (folder / INDEX).write_text(page(COURSE, sections, whole=names), encoding="utf-8")
     yield folder / INDEX
 
 

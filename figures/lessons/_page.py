@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,24 +24,53 @@ SCRIPTS = ("_numbers.js", "_marks.js", "_plane.js", "_chart.js", "_chapter.js", 
 COURSE = "Federated optimization by duality"
 
 
-def page(title: str, sections: Sequence[str], *, whole: bool) -> str:
-    """Return a page of sections; the ``whole`` course begins with its contents and ends with the glossary."""
+def page(title: str, sections: Sequence[str], *, whole: Sequence[str] = (), home: bool = True) -> str:
+    """Return a page of sections.
+
+    Parameters
+    ----------
+    title : str
+        Of the page.
+    sections : sequence of str
+        What :func:`section` returned.
+    whole : sequence of str, optional
+        The chapters, where these are several: the page begins with its contents and ends with the glossary.
+    home : bool, default True
+        Whether a page of one chapter has the page of all beside it.
+    """
+    course = f'<a href="index.html">{COURSE}</a>' if home else COURSE
     texts = {
         "title": html.escape(COURSE if whole else f"{title} · {COURSE}"),
         "style": _file("_page.css"),
         "script": "".join(map(_file, SCRIPTS)),
-        "top": _contents() if whole else f'<nav aria-label="course"><a href="index.html">{COURSE}</a></nav>',
+        "top": _contents(whole) if whole else f'<nav aria-label="course">{course}</nav>',
         "sections": "\n".join(sections),
-        "glossary": _glossary() if whole else "",
+        "glossary": _glossary(whole) if whole else "",
     }
     return _filled("_page.html", texts)
 
 
-def section(name: str, chapter: Chapter, made: Tables, *, heading: int = 1) -> str:
-    """Return a chapter: its text, its pictures and its numbers."""
+def section(name: str, chapter: Chapter, made: Tables, among: Collection[str], *, together: bool = False) -> str:
+    """Return a chapter: its text, its pictures and its numbers.
+
+    Parameters
+    ----------
+    name : str
+        Of the chapter.
+    chapter : Chapter
+        The chapter.
+    made : Tables
+        Its numbers.
+    among : collection of str
+        The chapters that there are to lead to.
+    together : bool, default False
+        Whether they stand on one page.
+    """
+    heading = 2 if together else 1
     described, floats = _described(name, chapter, made)
     place, sub = CHAPTERS.index(name), f"h{heading + 1}"
-    needs = (f'<a href="{n}.html">{html.escape(load(n).title)}</a>' for n in chapter.needs)
+    needs = (_link(n, among, together=together) for n in chapter.needs)
+    before, after = CHAPTERS[place - 1 : place], CHAPTERS[place + 1 : place + 2]
     said = {title: rendered(body) for title, body in parts(text_of(name)).items()}
     return _filled(
         "_section.html",
@@ -59,8 +88,8 @@ def section(name: str, chapter: Chapter, made: Tables, *, heading: int = 1) -> s
             "theorems": _theorems(chapter),
             "controls": _controls(name, chapter),
             "box": _box(chapter, sub),
-            "before": _turn(CHAPTERS[place - 1] if place else "", "before"),
-            "after": _turn(CHAPTERS[place + 1] if place + 1 < len(CHAPTERS) else "", "next"),
+            "before": "".join(f"<span>← {_link(n, among, together=together)}</span>" for n in before),
+            "after": "".join(f"<span>{_link(n, among, together=together)} →</span>" for n in after),
             "described": described,
             "floats": floats,
         },
@@ -244,34 +273,29 @@ def _now(text: str) -> str:
     return f' data-now="{html.escape(text)}"' if "{" in text else ""
 
 
-def _turn(name: str, where: str) -> str:
-    if not name:
-        return "<span></span>"
+def _link(name: str, among: Collection[str], *, together: bool = False) -> str:
+    """Return the title of a chapter, as a link where the chapter is there."""
     title = html.escape(load(name).title)
-    arrow = f"← {title}" if where == "before" else f"{title} →"
-    return f'<a class="{where}" href="{name}.html">{arrow}</a>'
+    return f'<a href="{f"#{name}" if together else f"{name}.html"}">{title}</a>' if name in among else title
 
 
-def _contents() -> str:
+def _contents(names: Sequence[str]) -> str:
     rows = []
-    for name in CHAPTERS:
-        chapter, title = load(name), html.escape(load(name).title)
+    for name in names:
+        title, minutes = html.escape(load(name).title), load(name).minutes
         page = f'<a href="{name}.html" aria-label="{title} as a page of its own">its own page</a>'
-        rows.append(f'<li><a href="#{name}">{title}</a> <small>{chapter.minutes} minutes, {page}</small></li>')
-    return (
-        f"<h1>{COURSE}</h1>{rendered(parts(_file('course.md'))['The course'])}"
-        f'<nav aria-label="chapters"><ol>{"".join(rows)}</ol></nav>'
-    )
+        rows.append(f"<li>{_link(name, names, together=True)} <small>{minutes} minutes, {page}</small></li>")
+    about = rendered(parts(_file("course.md"))["The course"])
+    return f'<h1>{COURSE}</h1>{about}<nav aria-label="chapters"><ol>{"".join(rows)}</ol></nav>'
 
 
-def _glossary() -> str:
+def _glossary(names: Sequence[str]) -> str:
     rows = []
     for term, (name, said) in glossary().items():
-        where = f'<small>(chapter <a href="#{name}">{html.escape(load(name).title)}</a>)</small>'
+        where = f"<small>(chapter {_link(name, names, together=True)})</small>"
         rows.append(f"<dt>{inline(term)}</dt><dd>{inline(said)} {where}</dd>")
-    return (
-        f'<section id="glossary" aria-labelledby="terms"><h2 id="terms">Glossary</h2><dl>{"".join(rows)}</dl></section>'
-    )
+    head = '<section id="glossary" aria-labelledby="terms"><h2 id="terms">Glossary</h2>'
+    return f"{head}<dl>{''.join(rows)}</dl></section>"
 
 
 @cache

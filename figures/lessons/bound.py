@@ -123,7 +123,7 @@ CHAPTER = Chapter(
     box=(
         Line(who="server", does="send p to all clients"),
         Line(who="client j", does="ξⱼ ← ∇fⱼ(p) − μⱼ p, its dual point, and send it with its height"),
-        Line(who="server", does="lowest point of the parabola: −ξ̄ / μ", now="{least}"),
+        Line(who="server", does="lowest point of the parabola: −ξ̄ / μ, with the mean ξ̄ of the ξⱼ", now="{least}"),
         Line(
             who="server", does="certificate ← E(θ) − height of this point", now="{energy} − ({proven}) = {certificate}"
         ),
