@@ -47,7 +47,7 @@ class ChartPicture {
     this.figure.hidden = !shown;
     if (!shown || w < 50) return;
     const curves = this.curves(), [x, y] = this.ranges(curves);
-    const room = Math.min(0.34 * w, 14 + Math.max(...curves.map((c) => widthOf(chapter.filled(c.label)))));
+    const room = Math.min(0.42 * w, 14 + Math.max(...curves.map((c) => widthOf(chapter.filled(c.label)))));
     const frame = { left: 58, right: room, top: 24, bottom: 44, w, h };
     const X = scale(chart.log_x, x, [frame.left + 6, w - room - 6]), Y = scale(chart.log_y, y, [h - frame.bottom, frame.top]);
     [this.X, this.Y] = [X, Y];

@@ -53,7 +53,7 @@ def lessons(
         output.show_table(console, "lessons", rows)
         return
     own = None if method is None else Spec.parse(method, "method").build("algorithm")
-    place = folder or _kept()
+    place = folder or (_kept() if own is None else _kept() / "own")  # which replaces no page of the course
     if folder is None and own is None and (place / INDEX).is_file():
         return _open(place / (f"{names[0]}.html" if names else INDEX), browser, console)
     output.prepare_folder(place, "export" if folder else "cache")

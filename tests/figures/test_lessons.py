@@ -492,6 +492,8 @@ def test_the_course_is_kept_until_the_code_changes(
         assert code == 0
         assert out.splitlines()[-1].startswith("file://")
     assert len(made) == 1
+    called(capsys, main, "--no-browser", "--method", "dualfl")
+    assert made[1] == made[0] / "own"
     monkeypatch.setattr(_program, "fingerprint", lambda: "other")
     called(capsys, main, "--no-browser")
     assert [p.name for p in (tmp_path / "dualopt" / "lessons").iterdir()] == ["other"]
