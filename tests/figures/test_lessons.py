@@ -231,6 +231,8 @@ def test_momentum() -> None:
     assert (witness.n, witness.what) == (23, "dual error")
     assert "Between 6.3 and 8" in solution("momentum")
     assert "from round 23 on" in solution("momentum")
+    compared = [q for q in momentum.theorem_3_3(momentum.dualfl(HERE, rho=8.0)) if q.what == "dual error"]
+    assert [q.n for q in compared if q.lhs > q.rhs] == list(range(23, momentum.ROUNDS + 1))
     together = momentum.with_momentum(np.array([1.0, 2.0, 1.0, 2.0]), rho=1.0)
     assert np.max(np.abs(together["dual"].values)) < 1e-12
 
@@ -246,6 +248,12 @@ def test_stopping() -> None:
     assert (late + 1).tolist() == [[2, 2]]  # round 2, client 2
     assert np.min(np.abs(share[4] - 1.0)) > 1e-6  # no rounding decides
     assert "K = 5. With 4 steps client 2 stops too early in round 2, and in no other." in solution("stopping")
+
+
+def test_gaps_grow_like_squares_and_what_is_admitted_does_not() -> None:
+    one, two = (stopping.both_sides(k * HERE, K=3)["lhs"].values for k in (1.0, 2.0))
+    assert np.allclose(two, 4.0 * one, rtol=1e-9)
+    assert np.array_equal(stopping.admitted(HERE)["admitted"].values, stopping.admitted(2.0 * HERE)["admitted"].values)
 
 
 def test_names() -> None:
