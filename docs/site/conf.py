@@ -51,6 +51,6 @@ html_title = "dualopt"
 html_show_sourcelink = False
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
 html_static_path = ["_static"]
-html_extra_path = ["generated/extra"]  # exported lessons
+html_extra_path = ["generated/extra"]  # the exported course
 html_css_files = ["site.css"]
 html_sidebars = {page: [] for page in ("index", "quickstart", "glossary", "generated/docs/*", "generated/gallery")}

@@ -2,7 +2,7 @@
 
 * ``generated/docs``: the pages of ``docs/``, whose links to files become links to claims or to the listed sources;
 * ``generated/claims``: ``theory/REPORT.md``, one page for each paper;
-* ``generated/lessons``: the teachers' pages of ``docs/lessons``, with the exported lessons in ``generated/extra``;
+* ``generated/lessons``: the texts of ``figures/lessons``, with the exported course in ``generated/extra``;
 * ``generated/gallery.md``: every figure, with its command, its time and, where ``docs/`` has it, its picture;
 * ``generated/api``: one page for each public module.
 """
@@ -105,7 +105,8 @@ def write_all() -> None:
 def documents() -> Iterator[tuple[Path, str]]:
     """Yield the pages of ``docs/``."""
     for page in sorted((ROOT / "docs").glob("*.md")):
-        yield GENERATED / "docs" / page.name, linked(page.read_text()).replace("](lessons/", "](../lessons/")
+        text = page.read_text().replace("](../figures/lessons/", "](lessons/")
+        yield GENERATED / "docs" / page.name, linked(text).replace("](lessons/", "](../lessons/")
     others = [
         page.stem for page in sorted((ROOT / "docs").glob("*.md")) if page.stem not in ("which_method", "methods")
     ]
@@ -218,20 +219,19 @@ def gallery() -> Iterator[tuple[Path, str]]:
 
 
 def lessons() -> Iterator[tuple[Path, str]]:
-    """Yield the teachers' pages, each with a link to the exported lesson, and a page that lists them."""
-    from figures.lessons import discover
+    """Yield the texts of the course, each with a link to its exported chapter, and a page that lists them."""
+    from figures.lessons import CHAPTERS
 
-    names = discover()
-    for name in names:
-        text = linked(
-            (ROOT / "docs" / "lessons" / f"{name}.md").read_text(encoding="utf-8").replace("](../../", "](../")
-        )
-        link = f'<p><a href="../../lessons/{name}.html">Open the lesson</a>: it needs no server and no network.</p>'
+    for name in CHAPTERS:
+        source = ROOT / "figures" / "lessons" / f"{name}.md"
+        text = linked(source.read_text(encoding="utf-8").replace("](../../", "](../"))
+        link = f'<p><a href="../../lessons/{name}.html">Open the chapter</a>: it needs no server and no network.</p>'
         title, _, rest = text.partition("\n")
         yield GENERATED / "lessons" / f"{name}.md", f"{title}\n\n{link}\n{rest}"
-    text = (ROOT / "docs" / "lessons" / "README.md").read_text(encoding="utf-8")
-    link = '<p><a href="../../lessons/index.html">Open the lessons</a>, or their pages for teachers:</p>'
-    listed = "\n".join(names)
+    readme = (ROOT / "docs" / "lessons" / "README.md").read_text(encoding="utf-8")
+    text = readme.replace("](../../figures/lessons/", "](")
+    link = '<p><a href="../../lessons/index.html">Open the course</a>, or read its texts:</p>'
+    listed = "\n".join(CHAPTERS)
     title, _, rest = text.partition("\n")
     text = f"{title}\n\n{link}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n{rest}"
     yield GENERATED / "lessons" / "index.md", text
@@ -246,8 +246,7 @@ def code_hash() -> str:
 
 
 def export_lessons() -> None:
-    """Export the lessons where they are older than the code that computes them."""
-    from figures.lessons import discover
+    """Export the course where it is older than the code that computes it."""
     from figures.lessons._export import export
 
     folder = GENERATED / "extra" / "lessons"
@@ -256,7 +255,8 @@ def export_lessons() -> None:
     newest = max(p.stat().st_mtime for p in sources if "__pycache__" not in p.parts)
     index = folder / "index.html"
     if not index.exists() or index.stat().st_mtime < newest:
-        export(discover(), folder)
+        for _ in export(folder):
+            pass
 
 
 def reference() -> Iterator[tuple[Path, str]]:

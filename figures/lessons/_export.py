@@ -1,49 +1,71 @@
-"""Exported lessons: one self-contained html file each, with all answers inside, and an index."""
+"""The course as files: a page for each chapter, and one of all of them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from figures.lessons import _find
-from figures.lessons._page import index, page
+from figures.lessons._beside import with_method
+from figures.lessons._find import CHAPTERS, load
+from figures.lessons._page import COURSE, page, section
+from figures.lessons._parts import Chapter
+from figures.lessons._tables import Tables, tables
 
-__all__ = ["export", "exported"]
+__all__ = ["INDEX", "export", "exported", "fingerprint"]
+
+INDEX = "index.html"
 
 
-def exported(name: str, values: Mapping[str, Any] | None = None) -> str:
-    """Return the page of a lesson with its answers inside.
-
-    Parameters
-    ----------
-    name : str
-        The lesson.
-    values : dict, optional
-        Values of some sliders, which then stand still at the nearest one that there is.
+def exported(name: str, method: Any = None, called: str = "yours") -> str:
+    """Return the page of a chapter that stands alone, with a method beside those of the chapter if one is given.
 
     Raises
     ------
     ValueError
-        If there is no such lesson or slider.
+        If there is no such chapter, or the method cannot be drawn.
     """
-    lesson = _find.load(name)
-    at = dict(zip((s.name for s in lesson.SLIDERS), _find.nearest(lesson, values or {}), strict=True))
-    fixed = {slider: at[slider] for slider in values or {}}
-    described = _find.described(name, lesson)
-    for slider in described["sliders"]:
-        slider["offered"] = [fixed[slider["name"]]] if slider["name"] in fixed else slider.pop("exported")
-    scenes = {"-".join(map(str, p)): _find.answer(lesson, p) for p in _find.positions(lesson, fixed)}
-    return page(described, json.dumps(scenes, separators=(",", ":"), allow_nan=False).encode())
+    chapter, made = _made(name, method, called)
+    return page(chapter.title, [section(name, chapter, made, ())], home=False)
 
 
-def export(names: Iterable[str], folder: Path) -> list[Path]:
-    """Write ``NAME.html`` for every lesson and ``index.html`` for all of them; return the files."""
-    names, files = list(names), []
+def export(folder: Path, names: Iterable[str] = CHAPTERS, method: Any = None, called: str = "yours") -> Iterator[Path]:
+    """Write ``NAME.html`` for every chapter, and ``index.html`` with all of them; yield each file when it is there."""
+    names, sections = tuple(names), []
     for name in names:
-        files.append(folder / f"{name}.html")
-        files[-1].write_text(exported(name), encoding="utf-8")
-    files.append(folder / "index.html")
-    files[-1].write_text(index({name: _find.load(name) for name in names}, ".html"), encoding="utf-8")
-    return files
+        chapter, made = _made(name, method, called)
+        file = folder / f"{name}.html"
+        file.write_text(page(chapter.title, [section(name, chapter, made, names)]), encoding="utf-8")
+        sections.append(section(name, chapter, made, names, together=True))
+        yield file
+    (folder / INDEX).write_text(page(COURSE, sections, whole=names), encoding="utf-8")
+    yield folder / INDEX
+
+
+def _made(name: str, method: Any, called: str) -> tuple[Chapter, Tables]:
+    """Return a chapter and its numbers."""
+    if method is None:
+        return load(name), _computed(name)
+    chapter = with_method(load(name), method, called)
+    return chapter, tables(chapter)
+
+
+@cache
+def _computed(name: str) -> Tables:
+    return tables(load(name))
+
+
+def fingerprint() -> str:
+    """Return letters that change with the code from which the course is made."""
+    import dualopt
+    import figures.lessons
+    import theory
+
+    found = hashlib.sha256()
+    for package in (dualopt, theory, figures.lessons):
+        root = Path(package.__path__[0])
+        for file in sorted(p for p in root.rglob("*") if p.suffix in {".py", ".js", ".css", ".html", ".md", ".json"}):
+            found.update(str(file.relative_to(root)).encode() + file.read_bytes())
+    return found.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A lesson in a notebook."""
+"""A chapter in a notebook."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Shown", "show"]
 class Shown:
     """A page in a frame, which Jupyter, VS Code and marimo display; saved notebooks keep it.
 
-    A frame with ``srcdoc`` inherits what a notebook allows its outputs. The page needs inline scripts and styles and
-    ``eval``, which VS Code allows, and no connection.
+    A frame with ``srcdoc`` inherits what a notebook allows its outputs. The page needs inline scripts and styles, and
+    no connection.
     """
 
     page: str
@@ -26,31 +26,31 @@ class Shown:
         return f'<iframe title="lesson" style="{style}" srcdoc="{html.escape(self.page)}"></iframe>'
 
     def __repr__(self) -> str:
-        return f"<a lesson of {len(self.page) / 1e6:.2f} MB, displayed by notebooks>"
+        return f"<a chapter of {len(self.page) / 1e6:.2f} MB, displayed by notebooks>"
 
 
-def show(name: str, *, height: int = 900, **values: Any) -> Shown:
-    """Return a lesson for a notebook: the exported page, whose answers are computed first.
+def show(name: str, method: Any = None, *, height: int = 1000) -> Shown:
+    """Return a chapter for a notebook, whose numbers are computed first.
 
     Parameters
     ----------
     name : str
-        The lesson.
-    height : int, default 900
+        The chapter.
+    method : Algorithm, optional
+        One of yours, which is drawn beside the others.
+    height : int, default 1000
         Of the frame, in pixels.
-    **values
-        Sliders that stand still, and where; the fewer move, the sooner the page is there.
 
     Raises
     ------
     ValueError
-        If there is no such lesson or slider.
+        If there is no such chapter, or the method cannot be drawn by matrices.
 
     Examples
     --------
-    >>> show("momentum", kappa=32, rho=1)  # doctest: +ELLIPSIS
-    <a lesson of ... MB, displayed by notebooks>
+    >>> show("bound")  # doctest: +ELLIPSIS
+    <a chapter of ... MB, displayed by notebooks>
     """
     from figures.lessons._export import exported
 
-    return Shown(exported(name, values), height)
+    return Shown(exported(name, method, type(method).__name__), height)

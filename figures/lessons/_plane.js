@@ -1,92 +1,122 @@
-// A plane, and what is drawn there. Entries that move have the rounds first.
+// The plane of models: clients, ways, points, and what is dragged in it.
 
-function drawPlane(svg, plane, n, w, h, legend) {
-  const axed = plane.x_label || plane.y_label;
-  const [left, right, top, bottom] = axed ? [84, 14, 10, 52] : [2, 2, 2, 2], frame = { left, right, top, bottom, w, h };
-  const wide = w - left - right, high = h - top - bottom;
-  let { x, y } = plane;
-  if (plane.equal) { // widen one of the ranges
-    const unit = Math.max((x[1] - x[0]) / wide, (y[1] - y[0]) / high);
-    const widened = (range, pixels) => [d3.mean(range) - (unit * pixels) / 2, d3.mean(range) + (unit * pixels) / 2];
-    [x, y] = [widened(x, wide), widened(y, high)];
+const STEP = 0.05; // of an arrow key, in units of the plane
+
+class PlanePicture {
+  constructor(figure, chapter, plane) {
+    [this.chapter, this.plane] = [chapter, plane];
+    this.svg = figure.querySelector("svg");
+    this.below = new Layer(this.svg, { "aria-hidden": "true" });
+    this.grabs = new Layer(this.svg);
+    this.above = new Layer(this.svg, { "aria-hidden": "true", class: "above" });
+    this.labels = new Labels(this.above);
+    this.measure();
   }
-  const X = scaleOf(plane.log_x, x, [left, w - right]), Y = scaleOf(plane.log_y, y, [h - bottom, top]);
-  if (axed) axes(svg, X, Y, plane, frame);
-  else add(svg, "rect", { x: 1, y: 1, width: w - 2, height: h - 2, fill: "none", stroke: "var(--grid)" });
-  const room = clipped(svg, frame), px = (p) => [X(p[0]), Y(p[1])];
-  for (const mark of plane.marks) MARKS[mark.kind](mark, { room, legend, X, Y, px, n, w });
+
+  measure() { // one unit has the same length on both axes
+    const w = this.svg.parentNode.clientWidth, { x, y } = this.plane;
+    if (w < 50) return; // not laid out
+    const most = innerWidth < 700 ? 0.34 * innerHeight : 0.56 * innerHeight;
+    const h = Math.round(Math.max(220, Math.min((w * (y[1] - y[0])) / (x[1] - x[0]), most)));
+    const unit = Math.max((x[1] - x[0]) / w, (y[1] - y[0]) / h), half = (r, pixels) => {
+      const middle = (r[0] + r[1]) / 2;
+      return [middle - (unit * pixels) / 2, middle + (unit * pixels) / 2];
+    };
+    [this.w, this.h] = [w, h];
+    [this.X, this.Y] = [scale(false, half(x, w), [0, w]), scale(false, half(y, h), [h, 0])];
+    this.svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+    this.svg.style.height = `${h}px`;
+  }
+
+  px([x, y]) { return [this.X(x), this.Y(y)]; }
+
+  draw() {
+    const { chapter, below, above, grabs, labels } = this;
+    if (!this.X) return;
+    for (const layer of [below, above, grabs]) layer.begin();
+    labels.begin(this.w, this.h);
+    const drags = chapter.drags().map((d) => [d, this.px(chapter.state.at[d.name])]);
+    for (const [, [x, y]] of drags) labels.keep(x, y, 12);
+    const words = [];
+    this.plane.marks.forEach((mark, k) => {
+      if (chapter.shows(mark)) PLANE_MARKS[mark.mark](this, mark, `${k}`, words);
+    });
+    for (const [drag, [x, y]] of drags) {
+      this.handle(drag, x, y);
+      labels.put(drag.name, drag.label, [x, y], drag.ink, 13);
+    }
+    for (const [, , [x, y]] of words) labels.keep(x, y, 6);
+    const together = []; // what is at one point has one label
+    for (const [key, text, [x, y], colour] of words) {
+      const there = text && together.find((t) => Math.hypot(t.x - x, t.y - y) < 2.5);
+      if (there) there.texts.push(text); else if (text) together.push({ key, texts: [text], x, y, colour });
+    }
+    for (const { key, texts, x, y, colour } of together) {
+      const all = texts.join(" = "), text = widthOf(all) > 0.55 * this.w ? `${texts.length} as one` : all;
+      labels.put(key, text, [x, y], texts.length > 1 ? "ink" : colour);
+    }
+    for (const layer of [below, above, grabs]) layer.end();
+  }
+
+  handle(drag, x, y) {
+    const { chapter } = this, at = chapter.state.at, spoken = `${drag.spoken}: drag it, or use the arrow keys`;
+    const inside = (v, scale) => Math.min(Math.max(v, Math.min(...scale.domain)), Math.max(...scale.domain));
+    const to = (a, b) => {
+      at[drag.name] = [inside(a, this.X), inside(b, this.Y)].map((v) => Math.round(v * 1000) / 1000);
+      chapter.change();
+    };
+    const g = grab(this.grabs, drag.name, this.svg, spoken, {
+      moved: (a, b) => to(this.X.back(a), this.Y.back(b)),
+      stepped: (dx, dy) => to(at[drag.name][0] + STEP * dx, at[drag.name][1] + STEP * dy),
+      done: () => chapter.done(),
+    });
+    const [low, high] = this.X.domain.map((v) => Number(v.toFixed(2))), now = at[drag.name][0];
+    const says = { "aria-valuemin": low, "aria-valuemax": high, "aria-valuenow": now, "aria-valuetext": `${place(now)} across, ${place(at[drag.name][1])} up` };
+    this.grabs.put(drag.name, "g", { transform: `translate(${near(x)},${near(y)})`, "data-name": drag.name, ...says });
+    if (!g.firstChild) {
+      const part = (kind, attributes) => {
+        const made = document.createElementNS(SVG, kind);
+        for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+        g.append(made);
+      };
+      part("circle", { r: 22, class: "target" });
+      part("path", { d: OUTLINES[drag.shape](8), fill: ink(drag.ink), stroke: "var(--paper)", "stroke-width": 2 });
+    }
+  }
 }
 
-const now = (a, n) => (Array.isArray(a[0][0]) ? a[Math.min(n, a.length - 1)] : a);
-const inkOf = (colours, k) => colour(Array.isArray(colours) ? colours[k] : colours);
-
-const MARKS = {
-  Path(m, { room, legend, px, n }) {
-    const dash = m.dashed ? "6 5" : "";
-    add(room, "path", { d: d3.line()(m.points.slice(0, n + 1).map(px)), ...pen(colour(m.colour), dash, 2.5) });
-    if (m.label) entry(legend, m.label, colour(m.colour), stroke(dash, 2.5));
+const PLANE_MARKS = {
+  Valley(picture, m, key) {
+    const [x, y] = picture.chapter.pointAt(m.at);
+    picture.below.put(key, "path", { d: lineOf(m.outline.map(([a, b]) => picture.px([x + a, y + b]))), ...pen(m.ink, "", 1.2), opacity: 0.75 });
   },
-  Dots(m, { room, legend, px, n }) {
-    const dot = (to, [x, y], r, ink) =>
-      SHAPES[m.shape](add(to, "g", { transform: `translate(${x},${y})`, fill: ink }).style("color", ink), r);
-    now(m.points, n).forEach((p, k) => dot(room, px(p), 7, inkOf(m.colours, k)));
-    if (m.label) entry(legend, m.label, inkOf(m.colours, 0), (s, ink) => dot(s, [13, 9], 5, ink));
+  Trail(picture, m, key, words) {
+    const n = picture.chapter.state.n, all = picture.chapter.numbers.points(m.of).slice(0, n);
+    const px = (m.start ? [m.start, ...all] : all).map((p) => picture.px(p.map((v) => Math.max(-1e4, Math.min(1e4, v)))));
+    picture.below.put(key, "path", { d: lineOf(px), ...pen(m.ink, m.dash, 2) });
+    px.slice(m.start ? 1 : 0, -1).forEach((p, i) => shape(picture.below, `${key} ${i}`, m.shape, p, m.ink, 2.5));
+    shape(picture.below, `${key} end`, m.shape, px.at(-1), m.ink, 5.5);
+    words.push([key, picture.chapter.filled(m.label), px.at(-1), m.ink]);
   },
-  Arrows(m, { room, legend, px, n, w }) {
-    const tails = now(m.tails, n), vectors = now(m.vectors, n);
-    const unit = (m.length * w) / (d3.max(vectors, (v) => Math.hypot(...v)) || 1);
-    vectors.forEach(([x, y], k) => arrow(room, px(tails[k]), [unit * x, -unit * y], inkOf(m.colours, k)));
-    if (m.label) entry(legend, m.label, inkOf(m.colours, 0), (s, ink) => arrow(s, [3, 9], [20, 0], ink));
-  },
-  Lines(m, { room, legend, px }) {
-    const width = m.faint ? 1.3 : 2.5, opacity = m.faint ? 0.5 : 1;
-    const style = { ...pen(colour(m.colour), "", width), opacity };
-    for (const points of m.lines) add(room, "path", { d: d3.line()(points.map(px)), ...style });
-    if (m.label) entry(legend, m.label, colour(m.colour), stroke("", width));
-  },
-  Text(m, { room, X, Y }) {
-    add(room, "text", { x: X(m.at[0]), y: Y(m.at[1]) }).style("fill", colour(m.colour)).text(m.text);
-  },
-  Cells(m, { room, legend, X, Y }) {
-    const edges = (values, scale) => {
-      const p = values.map(scale), mid = d3.pairs(p, (a, b) => (a + b) / 2);
-      return [2 * p[0] - mid[0], ...mid, 2 * p.at(-1) - mid.at(-1)];
-    };
-    const sides = (e, k) => [Math.min(e[k], e[k + 1]), Math.abs(e[k + 1] - e[k]) + 0.5];
-    const ex = edges(m.x, X), ey = edges(m.y, Y);
-    const fill = (to, [x, width], [y, height], c) =>
-      add(to, "rect", { x, y, width, height, fill: colour(m.colours[c]), opacity: 0.55 });
-    m.classes.forEach((row, i) => row.forEach((c, k) => {
-      const cell = fill(room, sides(ex, k), sides(ey, i), c);
-      if (!m.on_x && !m.on_y) return;
-      cell.style("cursor", "pointer").on("click", () => moveTo([m.on_x, m.x[k]], [m.on_y, m.y[i]]));
-    }));
-    m.names.forEach((name, c) => entry(legend, name, "", (s) => fill(s, [4, 18], [1, 15], c)));
-  },
-  Handle(m, { room, legend, X, Y, px }) { // 44 px to grab; the arrow keys move it too
-    const [x, y] = px(m.at), id = `handle-${m.x}-${m.y}`, ink = colour(m.colour);
-    const named = { "aria-label": `${m.label || m.x}: drag, or use the arrow keys`, role: "application", tabindex: 0 };
-    const g = add(room, "g", { class: "handle", id, transform: `translate(${x},${y})`, ...named });
-    add(g, "circle", { r: 22, fill: ink, opacity: 0.15 });
-    add(g, "circle", { r: 9, fill: ink, stroke: "var(--paper)", "stroke-width": 2 });
-    if (m.label) entry(legend, m.label, ink, disc(7));
-    const drag = (event) => {
-      const [a, b] = d3.pointer(event, room.node());
-      moveTo([m.x, X.invert(a)], [m.y, Y.invert(b)]);
-    };
-    g.on("pointerdown", (event) => {
-      event.preventDefault();
-      const everywhere = d3.select(window).on("pointermove.drag", drag);
-      everywhere.on("pointerup.drag pointercancel.drag", () => everywhere.on(".drag", null));
+  Spot(picture, m, key, words) {
+    const one = (v, i) => (Array.isArray(v) ? v[i % v.length] : v);
+    picture.chapter.spots(m.of).forEach((p, i) => {
+      const at = picture.px(p);
+      shape(picture.below, `${key} ${i}`, one(m.shape, i), at, one(m.ink, i), 5.5);
+      words.push([`${key} ${i}`, picture.chapter.filled(Array.isArray(m.label) ? m.label[i] ?? "" : i ? "" : m.label), at, one(m.ink, i)]);
     });
-    g.on("keydown", (event) => {
-      const step = { ArrowLeft: [m.x, -1], ArrowRight: [m.x, 1], ArrowDown: [m.y, -1], ArrowUp: [m.y, 1] }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      $(step[0]).value = Math.max(0, Number($(step[0]).value) + step[1]);
-      moveTo();
-      const again = new MutationObserver(() => { $(id)?.focus(); again.disconnect(); });
-      again.observe(document.body, { attributes: true, attributeFilter: ["data-at"] });
+  },
+  Arrow(picture, m, key, words) {
+    const tails = picture.chapter.spots(m.at), vectors = picture.chapter.spots(m.of);
+    const unit = (m.length * picture.w) / (picture.X.domain[1] - picture.X.domain[0]);
+    vectors.forEach(([a, b], i) => {
+      const [x, y] = picture.px(tails[i]), [dx, dy] = [unit * a, -unit * b], size = Math.hypot(dx, dy), head = Math.min(9, size);
+      const [ux, uy] = size ? [dx / size, dy / size] : [0, 0], [tx, ty] = [x + dx, y + dy], [bx, by] = [tx - head * ux, ty - head * uy];
+      picture.below.put(`${key} ${i}`, "path", {
+        d: `M${near(x)} ${near(y)}L${near(tx)} ${near(ty)}M${near(bx - 0.5 * head * uy)} ${near(by + 0.5 * head * ux)}L${near(tx)} ${near(ty)}L${near(bx + 0.5 * head * uy)} ${near(by - 0.5 * head * ux)}`,
+        ...pen(m.ink[i], "", 3),
+      });
+      if (!i) words.push([key, m.label, [tx, ty], m.ink[0]]);
     });
   },
 };

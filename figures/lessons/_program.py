@@ -1,7 +1,9 @@
-"""The program ``python -m figures.lessons``."""
+"""The program ``python -m figures.lessons``, which is ``dualopt lessons`` too."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +14,9 @@ from typer import Argument, Option, Typer
 
 from dualopt.app.cli import output, program
 from dualopt.app.cli.usage import OneSentence
-from figures.lessons import _find
-from figures.lessons._export import export
-from figures.lessons._server import Server
+from dualopt.spec import Spec
+from figures.lessons._export import INDEX, export, fingerprint
+from figures.lessons._find import CHAPTERS, load
 
 __all__ = ["main"]
 
@@ -29,36 +31,56 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m figures.
 @app.command(cls=OneSentence)
 def lessons(
     names: Annotated[
-        list[str] | None, Argument(metavar="[NAME]...", help="Lessons; the first is opened, all when none.")
+        list[str] | None, Argument(metavar="[NAME]...", help="Chapters; the first is opened, the course when none.")
     ] = None,
-    port: Annotated[int, Option(min=0, max=65535, help="Where the server listens; 0 takes a free port.")] = 0,
-    show_list: Annotated[bool, Option("--list", help="List the lessons and stop.")] = False,
+    show_list: Annotated[bool, Option("--list", help="List the chapters and stop.")] = False,
     folder: Annotated[
-        Path | None, Option("--export", metavar="DIR", help="Write one html file a lesson, and stop.")
+        Path | None, Option("--export", metavar="DIR", help="Write a page for each chapter and one of all, and stop.")
+    ] = None,
+    method: Annotated[
+        str | None,
+        Option(help="A method of yours, FILE.py:NAME with its parameters, drawn beside those of the chapters."),
     ] = None,
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the browser.")] = True,
 ) -> None:
-    """Open the lessons in a browser: theory that you can move, with numbers that are computed."""
-    names = names or []
-    for name in names:
-        _find.load(name)
+    """Open the course in a browser: theory that you can move, with numbers that are computed."""
+    chosen = tuple(names or CHAPTERS)
+    for name in chosen:
+        load(name)
     console = output.make_console()
     if show_list:
-        found = {name: _find.load(name) for name in _find.discover()}
-        output.show_table(console, "lessons", [{"lesson": n, "question": m.QUESTION} for n, m in found.items()])
+        rows = [{"chapter": n, "title": load(n).title, "minutes": str(load(n).minutes)} for n in chosen]
+        output.show_table(console, "lessons", rows)
         return
+    own = None if method is None else Spec.parse(method, "method").build("algorithm")
+    place = folder or (_kept() if own is None else _kept() / "own")  # which replaces no page of the course
+    if folder is None and own is None and (place / INDEX).is_file():
+        return _open(place / (f"{names[0]}.html" if names else INDEX), browser, console)
+    output.prepare_folder(place, "export" if folder else "cache")
     with threadpool_limits(limits=1):  # the matrices are tiny: threads cost more than they save
-        if folder is not None:
-            output.prepare_folder(folder, "export")
-            files = export(names or _find.discover(), folder)
-            output.say(console, f"{folder}: {', '.join(f.name for f in files)}")
-            return
-        with Server(port) as server:
-            url = server.url(names[0] if names else "")
-            console.print(f"{url} (Ctrl+C ends it)", highlight=False, markup=False, soft_wrap=True)
-            if browser:
-                webbrowser.open(url)
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                return
+        called = "yours" if own is None else type(own).__name__
+        files = []
+        for file in export(place, chosen if folder else CHAPTERS, own, called):
+            files.append(file.name)
+            if folder is None:
+                output.say(console, f"{file.name} ({len(files)} of {len(CHAPTERS) + 1})")
+    if folder is not None:
+        output.say(console, f"{folder}: {', '.join(files)}")
+        return
+    _open(place / (f"{names[0]}.html" if names else INDEX), browser, console)
+
+
+def _kept() -> Path:
+    """Return where the course of this version is kept; those of others are removed."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dualopt" / "lessons"
+    place = home / fingerprint()
+    for other in home.glob("*"):
+        if other != place:
+            shutil.rmtree(other, ignore_errors=True)
+    return place
+
+
+def _open(file: Path, browser: bool, console: object) -> None:
+    console.print(file.as_uri(), highlight=False, markup=False, soft_wrap=True)  # type: ignore[attr-defined]
+    if browser:
+        webbrowser.open(file.as_uri())

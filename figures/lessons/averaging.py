@@ -1,80 +1,149 @@
 r"""Averaging is biased: FedAvg ends where its local steps lead, which is not at the solution.
 
-Theorem: ``fedavg_bias``, the limit in closed form. It is the solution for one local step, or clients that agree.
+Claim: ``fedavg_bias``, the limit in closed form. It is the solution for one local step, or clients that agree.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 
 from dualopt.methods import FedAvg
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
-from figures.lessons._charts import Chart, Curve
-from figures.lessons._planes import Dots, Lines, Plane, contours, minimisers, way
-from figures.lessons._runs import accuracy, error_curves
-from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Table, asked, judge
+from figures.lessons._parts import (
+    AskPoint,
+    Chapter,
+    Chart,
+    Curve,
+    Derived,
+    If,
+    Level,
+    Line,
+    Plane,
+    Said,
+    Slider,
+    Spot,
+    Theorem,
+    Trail,
+)
+from figures.lessons._quantities import linear, squares
+from figures.lessons._world import clients, dragged, valleys_of
 from theory._cases import Case
-from theory._valleys import own_minimisers, valleys
 from theory.baselines.bias import enough, factor, fedavg_bias
 from theory.limits import fedavg_limit
 
-TITLE = "Averaging is biased"
-QUESTION = (
-    "Which is the first number K of local steps on the slider for which FedAvg ends at a distance of 1 or more from the"
-    " solution?"
-)
-STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-APART = tuple(round(0.1 * k, 1) for k in range(16))
-SLIDERS = (
-    Slider(name="steps", label="local steps K", values=STEPS, start=1),
-    Slider(name="apart", label="how different the clients are", values=APART, start=1.2, exported=(*APART[::4], 1.5)),
-)
+STEPS, ROUNDS = tuple(range(1, 49)), 10
 
 
-def scene(*, steps: int, apart: float) -> Scene:
-    """Run FedAvg on two clients until it rests; its limit has a closed form."""
-    f = valleys(2, kappa=16.0, apart=apart, angle=1.0)
-    step, k = 1.0 / float(np.max(f.L)), STEPS.index(steps)
-    rounds = enough(factor(step * float(np.min(f.mu)), 1.0, steps))
-    case = Case.of(FedAvg(solver=Gradient(step=step), stop=Steps(steps=steps)), f, rounds=rounds, name="FedAvg")
-    limits = np.stack([fedavg_limit(f, step=step, K=K) for K in STEPS])
-    away, models = np.linalg.norm(limits - case.theta, axis=1), case.models()
-    measured = np.linalg.norm(models - case.theta, axis=1)
-    n = min(rounds, 60)  # are shown; the claim looks at all until the limit
-    error, gap = found = accuracy(case, n)
-    limit = Curve.level(case.error(limits[k]), (1, max(n, 2)), "its limit", colour=1)
-    against = [
-        Curve(x=STEPS, y=away, label="limit, in closed form", colour=1, role="limit"),
-        Curve(x=[steps], y=measured[-1:], label=f"FedAvg after {rounds} rounds", colour=0, role="points"),
-        Curve.level(1.0, (1, 64), "a distance of 1", role="theorem"),
-    ]
-    cells = {"distance from θ*": measured[:n], "that of its limit": away[k], "E − E*": error, "certificate": gap}
-    ends = f"With K = {steps} FedAvg ends {away[k]:.3f} from the solution"
-    other = "fewer are enough." if away[k] > 1 else "more are needed, or clients that differ more."
-    marks = [
-        *contours(f, (3, 4), levels=(0.2, 0.8)),
-        Dots(points=minimisers(f), colours=[3, 4], label="minimiser of a client"),
-        Lines(lines=[limits], colour=1, label="limits for K = 1 to 64", faint=False),
-        *way(models[:n], colour=0, label="model of FedAvg"),
-        Dots(points=[limits[k]], shape="star", colours=1, label="its limit"),
-        Dots(points=[case.theta], shape="cross", label="solution θ*"),
-    ]
-    seen = np.concatenate([own_minimisers(2, apart=1.5), limits])
-    return Scene(
-        planes=[Plane.around(seen, margin=0.3, marks=marks)],
-        charts=[
-            Chart(curves=against, x_label="local steps K", y_label="distance from the solution", log_x=True),
-            Chart.over_rounds("E − E*", [*error_curves("FedAvg", 0, found), limit]),
-        ],
-        table=Table.of("method", {f"FedAvg, K = {steps}": cells}),
-        verdicts=[judge(fedavg_bias, case, "closed form of the limit")],
-        answer=Answer.of(
-            (asked((away[max(k - 1, 0)], 1.0), (1.0, away[k])), "holds"),  # fewer steps, these steps
-            yes=f"{ends}, and with the next smaller number of the slider nearer than 1.",
-            no=f"{ends}: {other}",
+@lru_cache(maxsize=256)
+def _run(u: tuple[float, ...], K: int, rounds: int) -> Case:
+    f = clients(np.array(u))
+    method = FedAvg(solver=Gradient(step=1.0 / float(np.max(f.L))), stop=Steps(steps=K))
+    return Case.of(method, f, rounds=rounds, name="FedAvg")
+
+
+def fedavg(u: np.ndarray, *, K: int) -> Case:
+    """Return FedAvg with K gradient steps of the length 1/L."""
+    return _run(tuple(u), K, ROUNDS)
+
+
+def until_it_rests(u: np.ndarray, *, K: int) -> Case:
+    """Return it with as many rounds as the claim looks at."""
+    f = clients(u)
+    rounds = enough(factor(float(np.min(f.mu)) / float(np.max(f.L)), 1.0, K))
+    return _run(tuple(u), K, rounds)
+
+
+def models(u: np.ndarray, *, K: int) -> dict:
+    """Measure where the model and those of the clients are, and where FedAvg ends."""
+    case = fedavg(u, K=K)
+    limit = fedavg_limit(case.objective, step=case.algorithm.solver.step, K=K)
+    return {
+        "model": linear(case.models(), rounds=True),
+        "local": linear(case.local_models(), rounds=True),
+        "limit": linear(limit),
+        "square": squares(limit - case.theta),
+    }
+
+
+def solution(u: np.ndarray) -> dict:
+    """Measure the minimiser of the mean."""
+    return {"solution": linear(clients(u).minimiser())}
+
+
+def approach(u: np.ndarray, *, K: int) -> dict:
+    """Measure the squared distance of the model from its limit, and what the claim says of it."""
+    case = fedavg(u, K=K)
+    step = case.algorithm.solver.step
+    limit = fedavg_limit(case.objective, step=step, K=K)
+    shrinks = factor(step * case.mu, step * case.L, K) ** np.arange(1, ROUNDS + 1)
+    return {"lhs": squares(case.models() - limit, rounds=True), "rhs": squares(shrinks[:, None] * limit, rounds=True)}
+
+
+CHAPTER = Chapter(
+    title="Averaging is biased",
+    minutes=8,
+    needs=(),
+    drags=dragged(),
+    sliders=(Slider(name="K", label="local steps K", values=STEPS, start=8),),
+    rounds=ROUNDS,
+    shown=ROUNDS,
+    measures=(models, solution),
+    derived={
+        "bias": Derived(does="root", of=("square",)),
+        "first": Derived(does="first", of=("bias", 1.0), over="K"),
+    },
+    plane=Plane(
+        title="The plane of models, with two clients",
+        marks=(
+            *valleys_of(),
+            Trail(of="model", label="model of FedAvg", ink="model", after=True),
+            Spot(of="limit", label="where it ends", ink="model", shape="star", after=True),
+            Spot(of="solution", label="solution θ*", shape="cross", after=True),
         ),
-        rounds=n,
-        shown=n,
-    )
+    ),
+    chart=Chart(
+        title="How far from the solution FedAvg ends, for every number of local steps",
+        curves=(
+            Curve(of="bias", over="K", label="distance", ink="model"),
+            Level(of=1.0, label="a distance of 1"),
+        ),
+        x_label="local steps K",
+        y_label="distance",
+        log_x=True,
+        y=(0.0, 2.0),
+        after=True,
+    ),
+    ask=AskPoint(answer="limit", start=(1.0, 2.4)),
+    box=(
+        Line(who="server", does="send θ to both clients"),
+        Line(who="client j", does="θⱼ ← θ, then K times θⱼ ← θⱼ − s ∇fⱼ(θⱼ)", now="θ₁ = {local.0}, θ₂ = {local.1}"),
+        Line(who="server", does="θ ← ½ (θ₁ + θ₂)", now="θ = {model}"),
+    ),
+    said=(
+        Said("Client 1 is best at {m1}, client 2 at {m2}. Your flag stands at {guess}.", after=False),
+        Said(
+            "With K = {K} local steps FedAvg ends at {limit}, {bias} away from the solution {solution}."
+            " After round {n} its model is at {model}.",
+            after=True,
+        ),
+        Said(
+            "Of all numbers of steps from 1 to 48, {first} is the first one that ends at a distance of 1 or more.",
+            (If("first", ">", 0),),
+            after=True,
+        ),
+        Said("No number of steps up to 48 ends at a distance of 1.", (If("first", "none"),), after=True),
+    ),
+    theorems=(
+        Theorem(
+            label="the model approaches this end, and no other point",
+            claim=fedavg_bias,
+            case=until_it_rests,
+            sides=approach,
+            quantity="the squared distance from this end",
+        ),
+    ),
+    beside=(2, 16.0, 1.0),
+)

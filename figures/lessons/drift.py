@@ -1,90 +1,194 @@
 r"""Duals that drift: FedADMM with a server step of its own choice on two clients that take turns, beside A-FedPD.
 
-Theorems: ``fedadmm_two_clients`` (where FedADMM ends, or that it diverges, in closed form), ``fedadmm_dual_drift``
-(why: the model moves by a multiple of what the duals and local models do) and ``afedpd_in_turn`` (A-FedPD stays).
+Claims: ``fedadmm_two_clients`` (where FedADMM ends, or that it diverges, in closed form) and ``afedpd_in_turn``
+(A-FedPD stays).
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 
-from dualopt.methods import AFedPD
+from dualopt.methods import AFedPD, FedADMM
+from dualopt.methods.participation import Schedule
+from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
-from figures.lessons._charts import Chart, Curve
-from figures.lessons._planes import Dots, Lines, Plane, way
-from figures.lessons._runs import accuracy, error_curves
-from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Table, judge
-from theory._cases import Case
-from theory._problems import solved
-from theory.afedpd._turns import afedpd_in_turn
-from theory.afedpd.drift import drift_case, fedadmm_dual_drift
-from theory.counterexamples.primal_dual import fedadmm_two_clients, in_turn
-
-TITLE = "Duals that drift"
-QUESTION = "Two clients take turns. Which server step makes FedADMM end at the solution for every ρ, and not beside it?"
-SERVER_STEPS = (0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 1.0)
-WEIGHTS = (0.25, 0.5, 0.8, 1.2, 1.5, 1.9, 2.2, 4.0, 7.0, 12.0, 20.0)  # with 1 the clients forget, and all ends at once
-SLIDERS = (
-    Slider(name="server", label="server step ηₛ of FedADMM", values=SERVER_STEPS, start=1.0),
-    Slider(name="rho", label="weight ρ of the proximal terms", values=WEIGHTS, start=1.5),
+from figures.lessons._parts import (
+    AskPoint,
+    Chapter,
+    Chart,
+    Curve,
+    Derived,
+    If,
+    Level,
+    Line,
+    Plane,
+    Said,
+    Slider,
+    Spot,
+    Theorem,
+    Trail,
 )
-ROUNDS = 24
-ENDS = (1, ROUNDS)
+from figures.lessons._quantities import constant, linear, squares
+from figures.lessons._world import dragged, minimisers, valleys_of
+from theory._cases import Case
+from theory.afedpd._turns import afedpd_in_turn
+from theory.counterexamples._recursion import on_quadratics
+from theory.counterexamples.primal_dual import fedadmm_two_clients
+from theory.limits import fedadmm_drift, fedadmm_limit
+
+SERVER = (0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 1.0)
+WEIGHTS = (0.25, 0.35, 0.5, 0.7, 0.9, 1.2, 1.5, 1.9, 2.2, 2.7, 4.0, 7.0, 12.0, 20.0)
+ROUNDS, TURNS = 24, Schedule(clients=((0,), (1,)))
 
 
-def scene(*, server: float, rho: float) -> Scene:
-    """Run both methods on x²/2 and (x - 2)²/2, which are active in turn, from the model 0."""
-    run = in_turn(rho, server).but(rounds=ROUNDS, remember=True)
-    f, common = run.objective, {"rounds": ROUNDS, "participation": run.participation, "theta0": run.theta0}
-    methods = {"FedADMM": run.algorithm, "A-FedPD": AFedPD(rho=rho, solver=Exact())}
-    cases = {name: Case.of(method, f, **common) for name, method in methods.items()}
-    two = {"server_step": server, "active": 1, "rounds": ROUNDS, "arrives": False, "theta0": run.theta0}
-    drifting = drift_case(solved("two clients", f), rho=rho, **two)
-    found = {name: accuracy(case) for name, case in cases.items()}
-    models = {name: case.models()[:, 0] for name, case in cases.items()}
-    duals = {name: np.stack([s.clients.dual[:, 0] for s in case.snapshots()]) for name, case in cases.items()}
-    end = f"ends at {run.limit:.3g}, the solution is {run.solution:g}" if run.converges else "diverges"
-    curves = [Curve(y=models[name], label=name, colour=k) for k, name in enumerate(cases)]
-    curves.append(Curve.level(1.0, ENDS, "solution", role="theorem"))
-    if run.converges:
-        curves.append(Curve.level(run.limit, ENDS, "limit of FedADMM", colour=0))
-    errors = [curve for k, name in enumerate(cases) for curve in error_curves(name, k, found[name])]
-    rows = {
-        name: {
-            "model θ": models[name],
-            "mean of the duals": np.mean(duals[name], axis=1),
-            "E − E*": e,
-            "certificate": gap,
-        }
-        for name, (e, gap) in found.items()
-    }
-    # Duals of one client against those of the other one.
-    marks = [
-        Lines(lines=[[(-9.0, 9.0), (9.0, -9.0)]], label="their mean is 0"),
-        *(mark for k, name in enumerate(duals) for mark in way(duals[name], colour=k, label=f"duals of {name}")),
-        Dots(points=[-cases["A-FedPD"].subgradients[:, 0]], shape="cross", label="duals at the solution"),
-    ]
-    return Scene(
-        planes=[
-            Plane(marks=marks, x=(-3.0, 3.0), y=(-1.5, 2.5), x_label="dual λ₁ of client 1", y_label="λ₂ of client 2")
-        ],
-        charts=[
-            Chart.over_rounds("model θ", curves, log_y=False, y_range=(-3.0, 5.0)),
-            Chart.over_rounds("E − E*", errors),
-        ],
-        table=Table.of("method", rows),
-        verdicts=[
-            judge(fedadmm_two_clients, run, f"FedADMM {end}"),
-            judge(fedadmm_dual_drift, drifting, "where the model of FedADMM must be"),
-            judge(afedpd_in_turn, cases["A-FedPD"], "A-FedPD stays, in a cycle of two models"),
-        ],
-        answer=Answer.of(  # the claim, told that the solution is where the method ends
-            (judge(fedadmm_two_clients, run.but(converges=True, limit=run.solution)), "holds"),
-            yes=f"With ηₛ = {server:g} = P/N FedADMM ends at the solution. Move ρ: it still does.",
-            no=f"With ηₛ = {server:g} and ρ = {rho:g} FedADMM {end}: its duals do not sum to zero.",
-        ),
-        rounds=ROUNDS,
-        shown=6,
-        note="While clients take turns A-FedPD does not rest: it ends in two models, whose middle is the solution.",
+def round_clients(u: np.ndarray) -> Quadratic:
+    """Return two clients of curvature 1 in all directions."""
+    own = minimisers(u)
+    return Quadratic(A=np.stack([np.eye(2)] * 2), b=own, c=0.5 * np.sum(own**2, axis=1))
+
+
+@lru_cache(maxsize=256)
+def _run(u: tuple[float, ...], method: Any) -> Case:
+    common: dict[str, Any] = {"rounds": ROUNDS, "participation": TURNS, "theta0": np.zeros(2)}
+    return Case.of(method, round_clients(np.array(u)), **common)
+
+
+def across(u: np.ndarray, *, server: float, rho: float) -> Case:
+    """Return FedADMM for the first coordinate alone, which the other one does not touch."""
+    own, c = minimisers(u)[:, :1], fedadmm_drift(rho, server)
+    solution = float(np.mean(own))
+    return on_quadratics(
+        "FedADMM",
+        FedADMM(rho=rho, server_step=server, solver=Exact()),
+        Quadratic(A=np.ones((2, 1, 1)), b=own),
+        converges=c < 1.0,
+        limit=fedadmm_limit(c, solution=solution),
+        theta0=0.0,
+        participation=TURNS,
     )
+
+
+def fedadmm(u: np.ndarray, *, server: float, rho: float) -> dict:
+    """Measure FedADMM, and the point where it ends or which it leaves behind."""
+    case = _run(tuple(u), FedADMM(rho=rho, server_step=server, solver=Exact()))
+    limit = case.theta / (1.0 - fedadmm_drift(rho, server))
+    return {
+        "model": linear(case.models(), rounds=True),
+        "limit": linear(limit),
+        "away": squares(limit - case.theta),
+        "converges": constant(float(fedadmm_drift(rho, server) < 1.0)),
+    }
+
+
+def afedpd(u: np.ndarray, *, rho: float) -> dict:
+    """Measure A-FedPD, and the solution."""
+    case = _run(tuple(u), AFedPD(rho=rho, solver=Exact()))
+    return {"other": linear(case.models(), rounds=True), "solution": linear(case.theta)}
+
+
+def other_across(u: np.ndarray, *, rho: float) -> Case:
+    """Return A-FedPD for the first coordinate alone."""
+    common: dict[str, Any] = {"rounds": ROUNDS, "participation": TURNS, "theta0": np.zeros(1)}
+    f = Quadratic(A=np.ones((2, 1, 1)), b=minimisers(u)[:, :1])
+    return Case.of(AFedPD(rho=rho, solver=Exact()), f, **common)
+
+
+def in_turn(u: np.ndarray, *, rho: float) -> dict:
+    """Measure by how much every second difference of A-FedPD misses its factor, and what rounding may be."""
+    theta = other_across(u, rho=rho).models()
+    apart = theta[2:] - theta[:-2]
+    missed = apart[1:] - rho / (1.0 + rho) * apart[:-1]
+    return {"lhs": squares(missed, rounds=True), "rhs": squares([1e-9 * theta.ravel()] * len(missed), rounds=True)}
+
+
+def factor_of_a_round(u: np.ndarray, *, server: float, rho: float) -> dict:
+    """Measure what the claim compares first: the factor of a round, and 1."""
+    first = next(iter(fedadmm_two_clients(across(u, server=server, rho=rho))))
+    return {"n": constant([0]), "lhs": constant([first.lhs]), "rhs": constant([first.rhs])}
+
+
+def factor(u: np.ndarray, *, server: float, rho: float) -> dict:
+    """Measure the factor of a round, on whichever side of 1."""
+    case = across(u, server=server, rho=rho)
+    first = next(iter(fedadmm_two_clients(case)))
+    return {"factor": constant(first.lhs if case.converges else first.rhs)}
+
+
+CHAPTER = Chapter(
+    title="Duals that drift",
+    minutes=9,
+    needs=("names",),
+    drags=dragged(),
+    sliders=(
+        Slider(name="server", label="server step ηₛ", values=SERVER, start=1.0, after=True),
+        Slider(name="rho", label="weight ρ of the proximal term", values=WEIGHTS, start=0.5, after=True),
+    ),
+    rounds=ROUNDS,
+    shown=ROUNDS,
+    measures=(fedadmm, afedpd, factor),
+    derived={"distance": Derived(does="root", of=("away",))},
+    plane=Plane(
+        title="Two round clients that take turns",
+        marks=(
+            *valleys_of(2, 1.0),
+            Trail(of="model", label="FedADMM", ink="model", after=True),
+            Trail(of="other", label="A-FedPD", ink="other", dash="2 4", shape="square", after=True),
+            Spot(of="limit", label="end of FedADMM", ink="model", shape="star", after=True),
+            Spot(of="solution", label="solution θ*", shape="cross"),
+        ),
+    ),
+    chart=Chart(
+        title="By what FedADMM multiplies its distance from this point in a round, over ρ",
+        curves=(
+            Curve(of="factor", over="rho", label="FedADMM", ink="model"),
+            Level(of=1.0, label="no progress"),
+        ),
+        x_label="weight ρ",
+        y_label="factor of a round",
+        log_x=True,
+        y=(0.0, 1.6),
+        after=True,
+    ),
+    ask=AskPoint(answer="limit", start=(0.6, 2.2)),
+    box=(
+        Line(who="whose turn it is", does="θⱼ ← lowest point of fⱼ + ⟨λⱼ, ·⟩ + ½ ρ |· − θ|²"),
+        Line(who="whose turn it is", does="λⱼ ← λⱼ + ρ (θⱼ − θ), and sends how θⱼ + λⱼ/ρ changed"),
+        Line(who="server", does="θ ← θ + ηₛ · this change", now="θ = {model}"),
+        Line(who="A-FedPD instead", does="moves the duals of those who rest as well", now="θ = {other}"),
+    ),
+    said=(
+        Said("The solution {solution} lies in the middle of the clients. FedADMM begins at the origin.", after=False),
+        Said(
+            "With ηₛ = {server} and ρ = {rho} FedADMM ends at {limit}, {distance} away from the solution {solution}.",
+            (If("converges", "=", 1.0),),
+            after=True,
+        ),
+        Said(
+            "With ηₛ = {server} and ρ = {rho} FedADMM never rests: it leaves the point {limit} behind, and after round"
+            " {n} it is at"
+            " {model}.",
+            (If("converges", "=", 0.0),),
+            after=True,
+        ),
+        Said("A-FedPD is at {other}; it ends in two models in turn, with the solution in the middle.", after=True),
+    ),
+    theorems=(
+        Theorem(
+            label="where FedADMM ends, or that it does not",
+            claim=fedadmm_two_clients,
+            case=across,
+            sides=factor_of_a_round,
+            quantity="of the factor of a round and 1 the one that must be smaller",
+        ),
+        Theorem(
+            label="A-FedPD comes nearer to its two points by ρ/(1 + ρ)",
+            claim=afedpd_in_turn,
+            case=other_across,
+            sides=in_turn,
+            quantity="the square of what is missed",
+        ),
+    ),
+)

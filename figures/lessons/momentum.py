@@ -1,86 +1,157 @@
-r"""Momentum on the dual: three methods, one dual problem, and a momentum parameter that may leave its theorem.
+r"""Momentum on the dual: climbing from bound to bound, with a momentum parameter that may leave its theorem.
 
-Theorems: ``dual_ascent_linear`` (dual ascent), Theorem 3.3 of the DualFL paper (DualFL, ``rho <= nu/L``) and
-``optimized_theorem`` (OptimizedDualFL, the same range).
+Claims: ``theorem_3_3`` of the DualFL paper, for ``rho <= nu/L``, in the dual error that it compares.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 
-from dualopt.methods import DualAscent, DualFL, OptimizedDualFL
+from dualopt.methods import DualAscent, DualFL
 from dualopt.solvers import Exact
-from figures.lessons._charts import Chart, Curve
-from figures.lessons._planes import Arrows, Dots, Path, Plane, contours, minimisers
-from figures.lessons._runs import accuracy, error_curves
-from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Table, judge, measured, promised
+from figures.lessons._parts import (
+    Arrow,
+    AskCurve,
+    Chapter,
+    Chart,
+    Curve,
+    Derived,
+    If,
+    Line,
+    Plane,
+    Said,
+    Slider,
+    Spot,
+    Theorem,
+    Trail,
+)
+from figures.lessons._quantities import form, linear, squares
+from figures.lessons._world import clients, dragged, energy_lengths, valleys_of
 from theory._cases import Case
-from theory._valleys import valleys
+from theory.dualfl._runs import path
 from theory.dualfl.exact_solutions import theorem_3_3
-from theory.frontier.dual_ascent import dual_ascent_linear
-from theory.optimized_dualfl.rate import optimized_theorem
 
-TITLE = "Momentum on the dual"
-QUESTION = (
-    "Up to which ρ does the theorem of DualFL speak? Move ρ beyond it: where does the promise (1 − √ρ)ⁿ become false?"
-)
-KAPPA, RHO = (10, 16, 32, 64, 128, 256), (0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.5, 2, 3, 4, 6, 8)
-SOME = (0.1, 0.4, 0.8, 1, 1.5, 2, 4, 8)
-SLIDERS = (
-    Slider(name="clients", label="clients", values=(2, 3, 4, 6, 8), start=4, exported=(2, 4)),
-    Slider(name="kappa", label="condition number κ", values=KAPPA, start=32, exported=(16, 32, 128)),
-    Slider(name="rho", label="momentum ρ, in units of ν/L", values=RHO, start=1, exported=SOME),
-)
-ROUNDS = 50
-COLOURS = {"dual ascent": 2, "DualFL": 0, "OptimizedDualFL": 1}
-OPTIMIZED = "nu N/(2(1 - rho)) |theta - theta*|^2"  # what its claim compares
-SPEAK = {"dual ascent": dual_ascent_linear, "DualFL": theorem_3_3, "OptimizedDualFL": optimized_theorem}
+CLIENTS, NU, ROUNDS = (2, 64.0, 0.1), 0.9, 40  # the former: how many, condition, angle between the valleys
+TIMES = (0.1, 0.16, 0.25, 0.4, 0.63, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.3, 8.0)
 
 
-def scene(*, clients: int, kappa: float, rho: float) -> Scene:
-    """Run the three methods on nearly parallel valleys; DualFL's clients are drawn with their duals."""
-    f = valleys(clients, kappa=kappa)
-    L, r = float(np.max(f.L)), rho / float(np.max(f.L))
-    exact = {"nu": 1.0, "solver": Exact()}
-    methods = (DualAscent(**exact), DualFL(rho=r, **exact), OptimizedDualFL(rho=r, **exact))
-    cases = {name: Case.of(method, f, rounds=ROUNDS, name=name) for name, method in zip(SPEAK, methods, strict=True)}
-    # What the theorems say of E - E*, whether or not they speak here: at most L/2 times the squared distance.
-    bounds = {
-        "dual ascent": promised(dual_ascent_linear, cases["dual ascent"], "|theta - theta*|^2", 0.5 * L),
-        "DualFL": promised(theorem_3_3, cases["DualFL"], "N nu/L (E - E*)", L / clients),
-        "OptimizedDualFL": promised(optimized_theorem, cases["OptimizedDualFL"], OPTIMIZED, L * (1.0 - r) / clients),
+@lru_cache(maxsize=256)
+def _run(u: tuple[float, ...], method: Any) -> Case:
+    return Case.of(method, clients(np.array(u), *CLIENTS), rounds=ROUNDS)
+
+
+def dualfl(u: np.ndarray, *, rho: float) -> Case:
+    """Return DualFL with the momentum parameter in units of nu/L."""
+    return _run(tuple(u), DualFL(nu=NU, rho=rho * NU / CLIENTS[1], solver=Exact()))
+
+
+def ascent(u: np.ndarray) -> Case:
+    """Return dual ascent, which has no momentum."""
+    return _run(tuple(u), DualAscent(nu=NU, solver=Exact()))
+
+
+def with_momentum(u: np.ndarray, *, rho: float) -> dict:
+    """Measure DualFL."""
+    case = dualfl(u, rho=rho)
+    models = case.models()
+    return {
+        "model": linear(models, rounds=True),
+        "local": linear(case.local_models(), rounds=True),
+        "dual": linear([s.clients.zeta for s in case.snapshots()], rounds=True),
+        "error": squares(energy_lengths(case, models), rounds=True),
     }
-    found = {name: accuracy(case) for name, case in cases.items()}
-    curves = [c for name in SPEAK for c in error_curves(name, COLOURS[name], found[name], bounds[name])]
-    dual = [  # which may break its bound while that of E - E* holds
-        Curve(y=measured(theorem_3_3, cases["DualFL"], "dual error"), label="DualFL", colour=0),
-        Curve(y=promised(theorem_3_3, cases["DualFL"], "dual error"), label="Theorem 3.3", colour=0, role="theorem"),
-    ]
-    rows = {name: {"E − E*": e, "certificate": gap, "theorem": bounds[name]} for name, (e, gap) in found.items()}
-    kept = "of DualFL holds here" if rho <= 1 else "is silent, and its promise still kept"
-    speaks = dict.fromkeys(SPEAK, "holds" if rho <= 1 else "outside assumptions") | {"dual ascent": "holds"}
-    tested = judge(theorem_3_3, cases["DualFL"], check_assumptions=False)
-    local, duals = cases["DualFL"].local_models(), np.stack([s.clients.zeta for s in cases["DualFL"].snapshots()])
-    ink = [3 + j % 5 for j in range(f.n_clients)]
-    marks = [
-        *contours(f, ink),
-        *(Path(points=cases[m].models(), label=f"model of {m}", colour=COLOURS[m]) for m in cases),
-        Arrows(tails=local, vectors=duals, colours=ink, label="dual ζⱼ of DualFL"),
-        Dots(points=local, colours=ink, label="local model of DualFL"),
-        Dots(points=[cases["DualFL"].theta], shape="cross", label="solution"),
-    ]
-    around = np.concatenate([minimisers(f), local[:8].reshape(-1, 2)])
-    return Scene(
-        planes=[Plane.around(around, marks=marks)],
-        charts=[Chart.over_rounds("E − E*", curves), Chart.over_rounds("dual error of DualFL", dual)],
-        table=Table.of("method", rows, colours=list(COLOURS.values())),
-        verdicts=[judge(claim, cases[name], name, speaks[name]) for name, claim in SPEAK.items()],
-        answer=Answer.of(
-            (tested, "violated"),
-            yes=f"The theorem is silent here, and its promise is broken: {tested.detail}.",
-            no=f"The theorem {kept}: increase ρ.",
+
+
+def without(u: np.ndarray) -> dict:
+    """Measure dual ascent, and the solution."""
+    case = ascent(u)
+    return {
+        "slow": linear(case.models(), rounds=True),
+        "slow_dual_error": form([step.dual_error for step in path(case)], rounds=True),
+        "solution": linear(case.theta),
+    }
+
+
+CHAPTER = Chapter(
+    title="Momentum on the dual",
+    minutes=12,
+    needs=("bound",),
+    drags=dragged(),
+    sliders=(Slider(name="rho", label="momentum ρ, in units of ν/L", values=TIMES, start=1.0, after=True),),
+    rounds=ROUNDS,
+    shown=6,
+    measures=(with_momentum, without),
+    derived={
+        "share": Derived(does="ratio", of=("lhs0", "rhs0")),
+        "worst": Derived(does="largest", of=("share",)),
+        "broken": Derived(does="first", of=("worst", 1.0), over="rho"),
+    },
+    plane=Plane(
+        title="Two clients with nearly parallel valleys; the arrows are the clients' duals",
+        marks=(
+            *valleys_of(*CLIENTS),
+            Trail(of="slow", label="dual ascent", ink="third", dash="2 4", shape="square"),
+            Trail(of="model", label="DualFL", ink="model", after=True),
+            Arrow(at="local", of="dual", ink=("one", "two"), length=0.4, label="dual ζ₁", after=True),
+            Spot(of="solution", label="solution θ*", shape="cross"),
         ),
-        rounds=ROUNDS,
-        shown=6,
-    )
+    ),
+    chart=Chart(
+        title="Dual error: how far the lower bound is from the best one",
+        curves=(
+            Curve(of="slow_dual_error", label="dual ascent", ink="third", dash="2 4"),
+            Curve(of="rhs0", label="Theorem 3.3", ink="bound", dash="9 5", after=True),
+            Curve(of="lhs0", label="DualFL", ink="model", after=True),
+        ),
+        x_label="round",
+        y_label="dual error",
+        log_y=True,
+        decades=8,
+        theorem=0,
+    ),
+    ask=AskCurve(answer="lhs0", knots=(1, 10, 20, 30, 40), start=(5.0, 5.0, 5.0, 5.0, 5.0)),
+    box=(
+        Line(who="client j", does="θⱼ ← lowest point of fⱼ − ν ⟨ζⱼ, ·⟩", now="θ₁ = {local.0}, θ₂ = {local.1}"),
+        Line(who="server", does="θ ← mean of the θⱼ", now="θ = {model}"),
+        Line(who="client j", does="vⱼ ← ζⱼ + θ − θⱼ, and without momentum ζⱼ ← vⱼ"),
+        Line(who="client j", does="with momentum ζⱼ ← (1 + β) vⱼ − β vⱼ of before", now="ζ₁ = {dual.0}, ζ₂ = {dual.1}"),
+    ),
+    said=(
+        Said(
+            "Dual ascent is at {slow} after round {n}; the solution is {solution}. Its dual error is"
+            " {slow_dual_error}.",
+            after=False,
+        ),
+        Said(
+            "After round {n} the dual error of DualFL is {lhs0}, that of dual ascent {slow_dual_error}; E(θ) − E* of"
+            " DualFL is"
+            " {error}. DualFL is at {model}, the solution is {solution}.",
+            after=True,
+        ),
+        Said("With ρ up to 1 the theorem promises {rhs0} in this round.", (If("rho", "<=", 1.0),), after=True),
+        Said(
+            "Beyond ρ = 1 the theorem is silent; what it would promise for this round is {rhs0}.",
+            (If("rho", ">", 1.0),),
+            after=True,
+        ),
+        Said(
+            "Of the values of the slider, {broken} is the first one for which the promise is broken.",
+            (If("broken", ">", 0),),
+            after=True,
+        ),
+    ),
+    theorems=(
+        Theorem(
+            label="the promise of Theorem 3.3",
+            claim=theorem_3_3,
+            case=dualfl,
+            what="dual error",
+            quantity="the dual error",
+            force=True,
+        ),
+    ),
+    beside=CLIENTS,
+)

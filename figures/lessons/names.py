@@ -1,6 +1,6 @@
 r"""Six names, one method: FedPD, FedDyn, A-FedPD, FedADMM, FedDR and FedSpeed, until some clients are missing.
 
-Theorems: ``identity_full_participation`` (with all clients the six have the same models) and ``identity_fedadmm_feddr``
+Claims: ``identity_full_participation`` (with all clients the six have the same models) and ``identity_fedadmm_feddr``
 (two of them have the same models whoever takes part). FedPD has no rule for clients that are missing.
 """
 
@@ -8,19 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from dualopt.methods.participation import UniformSubset
-from figures.lessons._charts import Chart, Curve
-from figures.lessons._planes import Dots, Lines, Mark, Plane, contours, way
-from figures.lessons._runs import Accuracy, accuracy, error_curves
-from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Table, asked, judge
+from figures.lessons._parts import (
+    AskChoice,
+    Chapter,
+    Chart,
+    Curve,
+    Derived,
+    If,
+    Line,
+    Plane,
+    Said,
+    Slider,
+    Spot,
+    Theorem,
+    Trail,
+)
+from figures.lessons._quantities import constant, linear, squares
+from figures.lessons._world import clients, dragged, valleys_of
 from theory._cases import Case
 from theory._problems import solved
-from theory._valleys import own_minimisers, valleys
-from theory.identities._runs import EXACT, SharedRuns, agree
+from theory.identities._runs import EXACT, SharedRuns
 from theory.identities.methods import (
     fedadmm_and_feddr,
     identity_fedadmm_feddr,
@@ -28,84 +40,139 @@ from theory.identities.methods import (
     with_weight,
 )
 
-TITLE = "Six names, one method"
-QUESTION = "All four clients take part, and six methods are one. Let fewer take part: which two of them are still one?"
-METHODS = ("FedDyn", "A-FedPD", "FedADMM", "FedDR", "FedSpeed", "FedPD")
-SLIDERS = (
-    Slider(name="active", label="active clients of 4", values=(1, 2, 3, 4), start=4),
-    Slider(name="first", label="one method", values=METHODS[:-1], start="FedDyn"),
-    Slider(name="second", label="another one", values=METHODS[:-1], start="A-FedPD"),
-    Slider(name="weight", label="proximal weight", values=(2, 4, 6, 8, 12, 16, 24), start=8, exported=(8,)),
-)
-ROUNDS, CLIENTS = 24, 4
-START = own_minimisers(CLIENTS)[1] + np.array([-3.0, 1.0])
+METHODS = ("FedDyn", "A-FedPD", "FedADMM", "FedDR", "FedSpeed")
+ROUNDS, CLIENTS, KAPPA, WEIGHT = 24, 4, 16.0, 8.0
+ALLOWED = 1e-16  # of the squared size of models: what rounding may make of equal ones
 
 
-def scene(*, active: int, first: str, second: str, weight: float) -> Scene:
-    """Run the methods with the same clients in every round."""
-    cases, found = run(active, weight)
-    here, models = tuple(cases), {name: case.models() for name, case in cases.items()}
-    apart = {name: np.linalg.norm(models[first] - models[name], axis=1) for name in here}
-    column, ink = f"distance from {first}", METHODS.index
+@lru_cache(maxsize=64)
+def _runs(u: tuple[float, ...], active: int) -> Mapping[str, Case]:
+    problem = solved("valleys", clients(np.array(u), CLIENTS, KAPPA))
+    turns = UniformSubset(size=active)
+    family = {**with_weight(problem, WEIGHT, EXACT).methods}
+    family |= fedadmm_and_feddr(problem, WEIGHT, turns, EXACT).methods  # with the server step P/N
+    common: dict[str, Any] = {"rounds": ROUNDS, "participation": turns, "theta0": np.zeros(2)}
+    return {name: Case.of(family[name], problem.objective, name=name, **common) for name in METHODS}
 
-    def runs(*chosen: str) -> SharedRuns:
-        return SharedRuns.of({name: cases[name] for name in chosen})
 
-    all_one = judge(
-        identity_full_participation, runs(*here), "all are one method", "holds" if active == CLIENTS else "violated"
-    )
-    two_are_one = asked(*((q.lhs, q.rhs) for q in agree(runs(first, second))))  # empty if they are the same one
-    if first == second:
-        no = "Choose two different methods."
-    elif active == CLIENTS:
-        no = "With all clients all six are one method, so far as rounding lets one see. Let fewer take part."
-    else:
-        far = max(apart[second])
-        no = f"With {active} of {CLIENTS} clients {first} and {second} part: up to {far:.2g} from each other."
-    distances = [Curve(y=apart[name], label=name, colour=ink(name)) for name in here if name != first]
-    errors = []  # with certificates for the two that are chosen
-    for name in here:
-        errors += error_curves(name, ink(name), found[name])[: 1 + (name in (first, second))]
-    rows = {name: {column: apart[name], "E − E*": e, "certificate": gap} for name, (e, gap) in found.items()}
-    return Scene(
-        planes=[plane(models, cases[first], first, second)],
-        charts=[
-            Chart.over_rounds(column, distances, log_y=False),
-            Chart.over_rounds("E − E*", errors),
-        ],
-        table=Table.of("method", rows, colours=[ink(name) for name in here]),
-        verdicts=[all_one, judge(identity_fedadmm_feddr, runs("FedADMM", "FedDR"), "FedADMM is FedDR")],
-        answer=Answer.of(
-            (all_one, "violated"),
-            (two_are_one, "holds"),
-            yes=f"With {active} of {CLIENTS} clients {first} and {second} have the same models in every round.",
-            no=no,
+def runs(u: np.ndarray, *, active: int) -> SharedRuns:
+    """Return the runs of the methods that can do without some clients."""
+    return SharedRuns.of(dict(_runs(tuple(u), active)))
+
+
+def two_runs(u: np.ndarray, *, active: int) -> SharedRuns:
+    """Return those of FedADMM and FedDR."""
+    return SharedRuns.of({name: _runs(tuple(u), active)[name] for name in ("FedADMM", "FedDR")})
+
+
+def models(u: np.ndarray, *, active: int) -> dict:
+    """Measure the models of all methods, and how far they are from that of FedADMM."""
+    found = {name: case.models() for name, case in _runs(tuple(u), active).items()}
+    apart = {f"{name}_apart": squares(m - found["FedADMM"], rounds=True) for name, m in found.items()}
+    return {name: linear(m, rounds=True) for name, m in found.items()} | apart
+
+
+def solution(u: np.ndarray) -> dict:
+    """Measure the solution."""
+    return {"solution": linear(clients(u, CLIENTS, KAPPA).minimiser())}
+
+
+def _differences(shared: SharedRuns) -> dict:
+    first, *others = (np.stack([s.server.theta for s in shared.snapshots(name)]) for name in shared.methods)
+    return {
+        "n": constant(np.tile(np.arange(1, ROUNDS + 1), len(others))),
+        "lhs": squares(np.concatenate([first - other for other in others])),
+        "rhs": squares(np.sqrt(ALLOWED) * np.concatenate([first] * len(others))),
+    }
+
+
+def all_differences(u: np.ndarray, *, active: int) -> dict:
+    """Measure how far the methods are from the first one."""
+    return _differences(runs(u, active=active))
+
+
+def two_differences(u: np.ndarray, *, active: int) -> dict:
+    """Measure how far FedDR is from FedADMM."""
+    return _differences(two_runs(u, active=active))
+
+
+DASHES = {"FedDyn": "", "A-FedPD": "9 5", "FedADMM": "", "FedDR": "2 5", "FedSpeed": "9 3 2 3"}
+INKS = {"FedDyn": "model", "A-FedPD": "other", "FedADMM": "ink", "FedDR": "guess", "FedSpeed": "third"}
+
+CHAPTER = Chapter(
+    title="Six names, one method",
+    minutes=8,
+    needs=("momentum",),
+    drags=dragged(CLIENTS),
+    sliders=(Slider(name="active", label="clients that take part, of 4", values=(1, 2, 3, 4), start=4, after=True),),
+    rounds=ROUNDS,
+    shown=8,
+    measures=(models, solution),
+    derived={f"{name}_far": Derived(does="root", of=(f"{name}_apart",)) for name in METHODS},
+    plane=Plane(
+        title="Four clients, and the ways of the models",
+        y=(-1.2, 3.2),
+        marks=(
+            *valleys_of(CLIENTS, KAPPA),
+            *(Trail(of=name, label=name, ink=INKS[name], dash=DASHES[name], after=True) for name in METHODS),
+            Spot(of="solution", label="solution θ*", shape="cross"),
         ),
-        rounds=ROUNDS,
-        shown=6,
-        note="" if active == CLIENTS else "FedPD has no rule for clients that are missing: it is not drawn.",
-    )
-
-
-@lru_cache(maxsize=8)
-def run(active: int, weight: float) -> tuple[Mapping[str, Case], Mapping[str, Accuracy]]:
-    """Return the methods' runs, which are the same whichever two are compared, with their errors and certificates."""
-    problem, turns = solved("valleys", valleys(CLIENTS, kappa=16.0)), UniformSubset(size=active)
-    family = {**with_weight(problem, weight, EXACT).methods}
-    family |= fedadmm_and_feddr(problem, weight, turns, EXACT).methods  # with the server step P/N
-    here, common = METHODS[: 6 - (active < CLIENTS)], {"rounds": ROUNDS, "participation": turns, "theta0": START}
-    cases = {name: Case.of(family[name], problem.objective, name=name, **common) for name in here}
-    return cases, {name: accuracy(case) for name, case in cases.items()}
-
-
-def plane(models: Mapping[str, np.ndarray], case: Case, first: str, second: str) -> Plane:
-    """Return the clients and the ways of all models, the two that are chosen on top."""
-    f = case.objective
-    marks: list[Mark] = [
-        Lines(lines=[line for one in contours(f, range(CLIENTS)) for line in one.lines], label="clients")
-    ]
-    for name in sorted(models, key=lambda name: name in (first, second)):
-        shape = "ring" if name == second != first else "disc"
-        marks += way(models[name], colour=METHODS.index(name), label=name, dashed=name == second, shape=shape)
-    marks.append(Dots(points=[case.theta], shape="cross", label="solution"))
-    return Plane.around(np.concatenate([own_minimisers(CLIENTS), models[first][:20]]), marks=marks)
+    ),
+    chart=Chart(
+        title="How far each model is from that of FedADMM",
+        curves=tuple(
+            Curve(of=f"{name}_far", label=name, ink=INKS[name], dash=DASHES[name])
+            for name in METHODS
+            if name != "FedADMM"
+        ),
+        x_label="round",
+        y_label="distance",
+        least=0.1,
+        after=True,
+    ),
+    ask=AskChoice(
+        options=(
+            "FedDyn and A-FedPD",
+            "FedADMM and FedDR",
+            "A-FedPD and FedADMM",
+            "FedDyn and FedSpeed",
+            "no two of them",
+        ),
+        answer=1,
+    ),
+    box=(
+        Line(who="client j", does="θⱼ ← lowest point of fⱼ + ⟨λⱼ, ·⟩ + ½ w |· − θ|²"),
+        Line(who="client j", does="λⱼ ← λⱼ + w (θⱼ − θ)"),
+        Line(who="server", does="θ ← mean of the θⱼ + λⱼ / w, with all clients", now="θ = {FedADMM}"),
+        Line(who="who rests", does="keeps λⱼ; each paper has its own rule for what its θⱼ counts"),
+    ),
+    said=(
+        Said(
+            "Four clients; the solution is {solution}. With all four, all six methods have the same models.",
+            after=False,
+        ),
+        Said(
+            "With {active} of 4 clients, in round {n}: FedADMM is at {FedADMM}, FedDR at {FedDR}, FedDyn at"
+            " {FedDyn}, A-FedPD at"
+            " {A-FedPD}, FedSpeed at {FedSpeed}.",
+            after=True,
+        ),
+        Said("FedPD has no rule for clients that are missing, and is not drawn.", (If("active", "<", 4),), after=True),
+    ),
+    theorems=(
+        Theorem(
+            label="all are one method",
+            claim=identity_full_participation,
+            case=runs,
+            sides=all_differences,
+            quantity="the squared difference from FedDyn",
+        ),
+        Theorem(
+            label="FedADMM is FedDR",
+            claim=identity_fedadmm_feddr,
+            case=two_runs,
+            sides=two_differences,
+            quantity="the squared difference of the models",
+        ),
+    ),
+)

@@ -1,117 +1,162 @@
 r"""When may a client stop? Its gap (3.6) says how far it is from its local solution, and a schedule what is admitted.
 
-Theorems: ``gap_3_6`` (the gap and its bound), ``theorem_3_4`` and ``theorem_3_5`` (so many steps are enough for (3.7),
-(3.8)), and ``theorem_3_2_inexact``, ``theorem_3_3_inexact``: what errors cost.
+Claim: ``gap_3_6``, that what a client knows of its gap bounds it.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
 from dualopt.methods import CorrectedDualFL
-from dualopt.objectives import Quadratic
-from dualopt.solvers import Exact, Gradient
-from dualopt.solvers.stopping import LinearSchedule, Steps, SublinearSchedule
-from figures.lessons._charts import Chart, Curve
-from figures.lessons._runs import accuracy, error_curves
-from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Judged, Table, asked, compared, judge, promised
-from theory._cases import Case
-from theory._valleys import valleys
-from theory.dualfl._gaps import watched
-from theory.dualfl.inexact_solutions import gap_3_6, theorem_3_2_inexact, theorem_3_3_inexact
-from theory.dualfl.local_steps import theorem_3_4, theorem_3_5
-
-TITLE = "When may a client stop?"
-QUESTION = "What is the smallest number K of local steps on the slider with which no client ever stops too early?"
-STEPS = (1, 2, 3, 5, 8, 12, 16, 20, 30)
-SHOWN = np.array([*range(11), 12, 14, 17, 20, 25, 30])  # the steps at which the gap is drawn
-SCHEDULES = ("(3.7), without smoothness", "(3.8), with smoothness")
-SLIDERS = (
-    Slider(name="steps", label="local steps K", values=STEPS, start=2),
-    Slider(name="kappa", label="condition number κ", values=(4, 8, 12), start=8),
-    Slider(name="schedule", label="what is admitted", values=SCHEDULES, start=SCHEDULES[1]),
+from dualopt.solvers import Gradient
+from dualopt.solvers.stopping import LinearSchedule, Steps
+from figures.lessons._parts import (
+    AskNumber,
+    Chapter,
+    Chart,
+    Curve,
+    Derived,
+    If,
+    Line,
+    Plane,
+    Said,
+    Slider,
+    Spot,
+    Theorem,
+    Trail,
 )
-ROUNDS = 16
-NU = 0.5  # half of mu, for which the bound of the gap is |r|^2/(2 nu), what the theorems on errors need
-COST = "N nu/2 |theta - theta*|^2"  # what the theorems on errors compare
+from figures.lessons._quantities import constant, form, linear, squares
+from figures.lessons._world import clients, dragged, energy_lengths, valleys_of
+from theory._cases import Case
+from theory.dualfl._gaps import watched
+from theory.dualfl.inexact_solutions import gap_3_6
+
+KAPPA, NU, ROUNDS = 8.0, 0.5, 12  # NU is half of mu, for which the bound of a gap is |r|^2/(2 nu)
+STEPS = tuple(range(1, 25))
 
 
-@cache
-def run(steps: int, kappa: float, schedule: str) -> Case:
-    """Return DualFL on two valleys with so many local gradient steps; exact for 0."""
-    f = valleys(2, kappa=kappa)
-    f = Quadratic(A=f.A, b=f.b)  # minima that are not 0: claims allow for rounding by a share of the energies
-    local: dict[str, Any] = {"solver": Gradient(), "stop": Steps(steps=steps)} if steps else {"solver": Exact()}
-    rho = 0.0 if schedule == SCHEDULES[0] else NU / kappa
-    return Case.of(CorrectedDualFL(nu=NU, rho=rho, **local), f, rounds=ROUNDS, name="DualFL")
+@lru_cache(maxsize=256)
+def _run(u: tuple[float, ...], K: int) -> Case:
+    method = CorrectedDualFL(nu=NU, rho=NU / KAPPA, solver=Gradient(), stop=Steps(steps=K))
+    return Case.of(method, clients(np.array(u), 2, KAPPA), rounds=ROUNDS, name="DualFL")
 
 
-@cache
-def soon_enough(steps: int, kappa: float, schedule: str) -> Judged:
-    """Judge whether the bound of every client's gap is at most admitted when it stops, in every round."""
-    case = run(steps, kappa, schedule)
-    bounds = watched(case, steps).bound[:, :, -1].max(axis=1)
-    return asked(*zip(bounds, admitted(case), strict=True), what="gap of a client")
+def few_steps(u: np.ndarray, *, K: int) -> Case:
+    """Return DualFL whose clients take K local gradient steps."""
+    return _run(tuple(u), K)
 
 
-def admitted(case: Case) -> list[float]:
-    """Return what is admitted in every round: (3.7) where rho is 0, else (3.8)."""
-    rho = case.algorithm.rho
-    schedule = LinearSchedule(rho=rho) if rho else SublinearSchedule(nu=NU)
-    return [schedule(s.round) for s in case.snapshots()]
+def places(u: np.ndarray, *, K: int) -> dict:
+    """Measure where clients and server are."""
+    case = few_steps(u, K=K)
+    models = case.models()
+    return {
+        "model": linear(models, rounds=True),
+        "local": linear(case.local_models(), rounds=True),
+        "error": squares(energy_lengths(case, models), rounds=True),
+    }
 
 
-def scene(*, steps: int, kappa: float, schedule: str) -> Scene:
-    """Run DualFL with few local steps and with exact local solutions, and watch the gaps close."""
-    case, exact, linear = run(steps, kappa, schedule), run(0, kappa, schedule), schedule == SCHEDULES[1]
-    seen, most = watched(case, max(STEPS)), admitted(case)
-    enough, inexact = (theorem_3_5, theorem_3_3_inexact) if linear else (theorem_3_4, theorem_3_2_inexact)
-    curves, rows = [], {}
-    for j, label in enumerate(("client 1", "client 2")):
-        gap, bound, common = seen.gap[:, j], seen.bound[:, j], {"x": SHOWN, "label": label, "colour": 3 + j}
-        curves.append(Curve(y=gap[:, SHOWN], moving=True, **common))
-        curves.append(Curve(y=bound[:, SHOWN], moving=True, role="certificate", **common))
-        rows[label] = {"gap (3.6) when it stops": gap[:, steps], "its bound": bound[:, steps], "admitted": most}
-    line = {"x": SHOWN[[0, -1]], "y": np.stack([most, most], axis=1), "label": f"admitted by {schedule[:5]}"}
-    local = Chart(
-        curves=[*curves, Curve(role="theorem", moving=True, **line)],
-        x_label="local steps in the round shown",
-        y_label="gap of a client",
-        log_y=True,
-        marks=[(steps, "stops")],
-        y_range=(1e-12, 1e3),
-    )
-    found, best = accuracy(case), accuracy(exact).error
-    bound = promised(inexact, case, COST, case.L / (case.n_clients * NU))
-    cost = [
-        *error_curves(f"K = {steps}", 0, found),
-        Curve(y=best, label="exact local solutions", colour=2),
-        Curve(y=bound, label="theorem, with these errors", colour=1, role="theorem"),
-    ]
-    early = soon_enough(steps, kappa, schedule)
-    fewer = soon_enough(STEPS[max(STEPS.index(steps) - 1, 0)], kappa, schedule)
-    why = f"Too early: {early.detail}." if early.verdict == "violated" else "Fewer steps would do."
-    ends = f"After {ROUNDS} rounds E − E* is {found.error[-1]:.1e}, with exact local solutions {best[-1]:.1e}."
-    # The theorem with errors is true, and says less than nothing where the errors are large.
-    says = compared(inexact, case)[-1].rhs < inexact.trivial(case)
-    return Scene(
-        charts=[local, Chart.over_rounds("E − E*", cost)],
-        table=Table.of("in this round", rows, colours=(3, 4)),
-        verdicts=[
-            judge(gap_3_6, case, "gap (3.6) between its bounds"),
-            judge(enough, exact, "steps that are enough"),
-            judge(inexact, case, "the rate with these errors", "holds" if says else "vacuous"),
-        ],
-        answer=Answer.of(
-            (early, "holds"),
-            (fewer, "violated"),
-            yes=f"With K = {steps} no client stops too early, with the next smaller K of the slider one does. {ends}",
-            no=f"{why} {ends}",
+def admitted(u: np.ndarray) -> dict:
+    """Measure what the schedule (3.8) admits, and the solution."""
+    case = few_steps(u, K=1)
+    schedule = LinearSchedule(rho=NU / KAPPA)
+    return {
+        "admitted": constant([[schedule(s.round)] * 2 for s in case.snapshots()], rounds=True),
+        "solution": linear(case.theta),
+    }
+
+
+def both_sides(u: np.ndarray, *, K: int) -> dict:
+    """Measure the gaps of the clients when they stop, and what the clients know of them."""
+    seen = watched(few_steps(u, K=K), K)
+    return {
+        "n": constant(np.repeat(np.arange(1, ROUNDS + 1), 2)),
+        "lhs": form(seen.gap[:, :, K], rounds=True),
+        "rhs": form(seen.bound[:, :, K], rounds=True),
+    }
+
+
+CHAPTER = Chapter(
+    title="When may a client stop?",
+    minutes=10,
+    needs=("momentum",),
+    drags=dragged(),
+    sliders=(Slider(name="K", label="local steps K", values=STEPS, start=4),),
+    rounds=ROUNDS,
+    shown=ROUNDS,
+    measures=(places, admitted),
+    derived={
+        "part": Derived(does="ratio", of=("rhs0", "admitted")),
+        "late": Derived(does="largest", of=("part",)),
+        "enough": Derived(does="first", of=("late", 1.0), over="K", sign=-1),
+    },
+    plane=Plane(
+        title="The clients, their models when they stop, and the model",
+        marks=(
+            *valleys_of(2, KAPPA),
+            Spot(of="local", label=("θ₁", "θ₂"), ink=("one", "two"), shape="ring", after=True),
+            Trail(of="model", label="model", ink="model", after=True),
+            Spot(of="solution", label="solution θ*", shape="cross", after=True),
         ),
-        rounds=ROUNDS,
-        shown=3,
-    )
+    ),
+    chart=Chart(
+        title="The gap of each client when it stops, and what is admitted in that round",
+        curves=(
+            Curve(of="admitted", label="admitted", ink="ink", dash="9 5"),
+            Curve(of="rhs0", entry=0, label="client 1 knows", ink="one", dash="2 5", after=True),
+            Curve(of="rhs0", entry=1, label="client 2 knows", ink="two", dash="2 5", after=True),
+            Curve(of="lhs0", entry=0, label="gap of client 1", ink="one", after=True),
+            Curve(of="lhs0", entry=1, label="gap of client 2", ink="two", after=True),
+        ),
+        x_label="round",
+        y_label="gap",
+        log_y=True,
+        theorem=0,
+    ),
+    ask=AskNumber(answer="enough", label="smallest K:", low=1, high=24, step=1, start=4),
+    box=(
+        Line(who="client j", does="K times: a step downhill on fⱼ − ν ⟨ζⱼ, ·⟩", now="θ₁ = {local.0}, θ₂ = {local.1}"),
+        Line(
+            who="client j",
+            does="its residual rⱼ, the slope that is left; its gap is at most |rⱼ|² / (2ν)",
+            now="{rhs0.0} and {rhs0.1}",
+        ),
+        Line(who="client j", does="may stop when this is at most what round n admits", now="{admitted}"),
+        Line(who="all", does="as in DualFL, with θⱼ − rⱼ / ν in place of θⱼ", now="θ = {model}"),
+    ),
+    said=(
+        Said(
+            "In round 1 a gap of {admitted} is admitted, later less. Client 1 is best at {m1}, client 2 at {m2}.",
+            after=False,
+        ),
+        Said(
+            "With K = {K} the clients know in round {n} that their gaps are at most {rhs0.0} and {rhs0.1};"
+            " {admitted} is admitted."
+            " E(θ) − E* is {error}.",
+            after=True,
+        ),
+        Said("Somebody stops too early.", (If("late", ">", 1.0),), after=True),
+        Said("Nobody stops too early in any of the 12 rounds.", (If("late", "<=", 1.0),), after=True),
+        Said(
+            "Of all numbers of steps from 1 to 24, {enough} is the smallest one with which nobody ever stops too"
+            " early.",
+            (If("enough", ">", 0),),
+            after=True,
+        ),
+        Said("With these clients 24 steps are not enough.", (If("enough", "none"),), after=True),
+    ),
+    theorems=(
+        Theorem(
+            label="a gap is at most what its client knows",
+            claim=gap_3_6,
+            case=few_steps,
+            what="Gamma",
+            sides=both_sides,
+            quantity="the gap",
+        ),
+    ),
+    beside=(2, 8.0, 1.0),
+)

@@ -10,8 +10,9 @@ program; ``python -m figures.lessons.your_own`` solves them all again and writes
 from __future__ import annotations
 
 import json
+import math
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -27,34 +28,36 @@ from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round, UniformSubset
 from dualopt.objectives import Objective, Quadratic
 from dualopt.solvers import Exact
-from figures.lessons._charts import Chart, Curve
-from figures.lessons._planes import Dots, Path, Plane, contours, minimisers
-from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Table, judge
+from figures.lessons._parts import (
+    AskNumber,
+    Chapter,
+    Chart,
+    Curve,
+    Derived,
+    If,
+    Level,
+    Line,
+    Plane,
+    Said,
+    Slider,
+    Spot,
+    Theorem,
+    Trail,
+)
+from figures.lessons._quantities import constant, linear
+from figures.lessons._world import dragged, minimisers
 from theory._cases import Case
 from theory._claims import ROUNDING
-from theory._rounds import expected_squares
 from theory.baselines.contraction import Errors, one_step
 
-TITLE = "Your own method"
-QUESTION = (
-    "FedSplit takes the step a = 2. Suppose that you want to go farther: your theorem ends at a = 8/3."
-    " Which step beyond it is proved all the same, and how many clients must rest for that?"
-)
 RELAXATIONS = (0.4, 0.8, 1.2, 1.6, 2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2, 3.6)
 SIGNS = {"zⱼ + a (xⱼ − m)": 1.0, "zⱼ − a (xⱼ − m), a slip": -1.0}
-SLIDERS = (
-    Slider(name="relaxation", label="step a", values=RELAXATIONS, start=2.0),
-    Slider(name="active", label="active clients, of 4", values=(2, 4), start=4),
-    Slider(name="line", label="the line of your clients", values=tuple(SIGNS), start=next(iter(SIGNS))),
-)
 CLIENTS, MU, L = 4, 1.0, 9.0
 STEP, DELTA = 1.0 / 3.0, 0.5  # 1/sqrt(mu L), and by how much a reflection contracts
 STORED = pathlib.Path(__file__).with_suffix(".json")
-ROUNDS, SEEN = 24, (1e-10, 1e4)
+ROUNDS = 16
 TOLERANCE = 1e-4  # of the bisection
 TURN, ACROSS = 0.4, 3.0  # of the axes that all clients have, and their curvature along the second one
-CENTRES = np.array([[2.0, 0.0], [3.2, 1.2], [1.6, 2.2], [0.4, 1.0]])
 
 
 class Server(NamedTuple):
@@ -205,126 +208,120 @@ def your_theorem(case: Case) -> Iterator[Inequality]:
     return one_step(case, errors(case), claimed(abs(case.algorithm.a), case.events()[0].round.n_active))
 
 
-@claim(
-    source="the semidefinite program of your method",
-    statement=r"The factor that some quadratic clients need is at most the proved one; less the tolerance of its search"
-    r" that is at most the factor of the theorem.",
-    rtol=ROUNDING,
-)
-def your_proof(case: Sequence[float]) -> Iterator[Inequality]:
-    """Compare what clients need, what is proved and what is claimed, in this order; nothing where nothing is proved."""
-    if case:
-        needed, proved, promise = case
-        yield Inequality(1, needed, proved, "the slowest clients")
-        yield Inequality(1, proved - TOLERANCE, promise, "proved and claimed")
-
-
-@lru_cache(maxsize=64)
-def run(a: float, active: int) -> Case:
-    """Return a run on clients of the plane that are, along one axis, the slowest that the search found."""
+@lru_cache(maxsize=512)
+def _run(u: tuple[float, ...], a: float, active: int) -> Case:
     axes = np.array([[np.cos(TURN), np.sin(TURN)], [-np.sin(TURN), np.cos(TURN)]])
     A = np.stack([axes.T @ np.diag([h, ACROSS]) @ axes for h in machine()[a, active].slowest])
-    f = Quadratic(A=A, b=np.einsum("jkl,jl->jk", A, CENTRES))
+    f = Quadratic(A=A, b=np.einsum("jkl,jl->jk", A, minimisers(np.array(u), CLIENTS)))
     who: dict[str, Any] = {} if active == CLIENTS else {"participation": cohorts(active)}
     return Case.of(YourOwn(a=a, solver=Exact()), f, rounds=ROUNDS, **who)
 
 
-def scene(*, relaxation: float, active: int, line: str) -> Scene:
-    """Ask the machine for all steps, and run the chosen one on the slowest clients."""
-    sign = SIGNS[line]
-    a = sign * relaxation
-    found, case = machine()[a, active], run(a, active)
-    three = () if found.factor is None else (found.needed, found.factor, claimed(relaxation, active))
-    proof = judge(your_proof, three, "the proof", "holds" if three else "inconclusive")
-    speaks = relaxation * (1.0 + DELTA) < 4.0
-    theorem = judge(
-        your_theorem, case, "your theorem", "outside assumptions" if not speaks else "holds" if sign > 0 else "violated"
-    )
-    beyond = "The theorem is silent here, and"
-    if sign < 0:
-        no = f"One sign of your code is another. The machine: {found.sentence}."
-    else:
-        no = "Your theorem ends at a = 8/3 = 2.67." if speaks else f"{beyond} nothing is proved."
-    return Scene(
-        planes=[plane(case)],
-        charts=[factors(sign, active, relaxation), race(case, relaxation, active, found.factor)],
-        table=Table.of("per round", {"factor of the mean square": cells(found, claimed(relaxation, active))}),
-        verdicts=[theorem, proof],
-        answer=Answer.of(
-            (theorem, "outside assumptions"),
-            (proof, "holds"),
-            yes=f"{beyond} the machine has a proof, with {active} of {CLIENTS} clients active: {found.sentence}.",
-            no=no,
-        ),
-        rounds=ROUNDS,
-        shown=8,
-        note="Clients with μ = 1 and L = 9, s = 1/3. An active client takes xⱼ = prox of s fⱼ at 2m − zⱼ, and replaces"
-        f" zⱼ by {line.partition(',')[0]}; m is the mean of the zⱼ of all four. The machine: {found.sentence}."
-        " What it says is stored; to ask it again needs CVXPY and Clarabel (dualopt[theory]).",
-    )
+def slowest(u: np.ndarray, *, a: float, active: int, line: str) -> Case:
+    """Return a run on clients that are, along one axis, the slowest that the machine found."""
+    return _run(tuple(u), SIGNS[line] * a, active)
 
 
-def cells(found: Found, promise: float) -> dict[str, float | str]:
-    """Return the three factors, and on whom the method is so slow."""
+def models(u: np.ndarray, *, a: float, active: int, line: str) -> dict:
+    """Measure where the method is, and the solution."""
+    case = slowest(u, a=a, active=active, line=line)
+    return {"model": linear(case.models(), rounds=True), "solution": linear(case.theta)}
+
+
+def factors(u: np.ndarray, *, a: float, active: int, line: str) -> dict:
+    """Measure what is claimed, what is proved and what these clients need."""
+    found = machine()[SIGNS[line] * a, active]
     return {
-        "claimed": promise,
-        "proved": "not" if found.factor is None else found.factor,
-        "needed": found.needed,
-        "by clients of curvatures": ", ".join(f"{h:g}" for h in sorted(found.slowest)),
+        "needed": constant(found.needed),
+        "claimed": constant(claimed(a, active)),
+        "proved": constant(math.nan if found.factor is None else found.factor),
+        "can": constant(float(found.factor is not None)),
     }
 
 
-def factors(sign: float, active: int, chosen: float) -> Chart:
-    """Return the claimed, the proved and the needed factor over the step."""
-    fine = np.linspace(RELAXATIONS[0], RELAXATIONS[-1], 81)
-    found = {a: machine()[sign * a, active] for a in RELAXATIONS}
-    proved = {a: each.factor for a, each in found.items() if each.factor is not None}
-    curves = [
-        Curve(x=RELAXATIONS, y=[each.needed for each in found.values()], label="needed by some clients", colour=2),
-        Curve(x=fine, y=[claimed(a, active) for a in fine], label="claimed by your theorem", colour=1, role="theorem"),
-        Curve(x=list(proved), y=list(proved.values()), label="proved", colour=0, role="points"),
-        Curve.level(1.0, (RELAXATIONS[0], RELAXATIONS[-1]), "no progress"),
-    ]
-    range_ = (0.15, 1.55) if sign > 0 else (0.0, 14.0)
-    return Chart(curves=curves, x_label="step a", y_label="factor per round", marks=[(chosen, "yours")], y_range=range_)
+def resting(u: np.ndarray, *, a: float) -> dict:
+    """Measure whether a step is proved with two of four clients."""
+    return {"with_two": constant(float(machine()[a, 2].factor is not None))}
 
 
-@lru_cache(maxsize=64)
-def mean_squares(case: Case) -> np.ndarray:
-    """Return the exact mean of the square after every round, over that at the start."""
-    limits = errors(case)
-    return np.array(expected_squares(case, limits.of)) / limits.squared(case.first())
+def both_sides(u: np.ndarray, *, a: float, active: int, line: str) -> dict:
+    """Measure the factor that some clients need, and the one that is claimed."""
+    needed = machine()[SIGNS[line] * a, active].needed
+    return {"n": constant([1]), "lhs": constant([needed]), "rhs": constant([claimed(a, active)])}
 
 
-def race(case: Case, relaxation: float, active: int, factor: float | None) -> Chart:
-    """Return the mean square of the run, exactly, with the promises."""
-    mean = mean_squares(case)
-    rounds = np.arange(1, ROUNDS + 1)
-
-    def curve(y: np.ndarray, label: str, **style: Any) -> Curve:
-        seen = (SEEN[0] <= y) & (y <= SEEN[1])
-        return Curve(x=rounds[seen], y=y[seen], label=label, **style)
-
-    curves = [Curve.level(1.0, (1, ROUNDS), "no progress"), curve(mean, "mean over all cohorts, exactly", colour=2)]
-    if claimed(relaxation, active) < 1.0:
-        promise = claimed(relaxation, active) ** rounds
-        curves.append(curve(promise, "claimed by your theorem", colour=1, role="theorem"))
-    if factor is not None:
-        curves.append(curve(factor**rounds, "slope of the proof", colour=0, role="limit"))
-    return Chart.over_rounds("Σ |zⱼ − zⱼ*|², at first 1", curves, y_range=SEEN)
-
-
-def plane(case: Case) -> Plane:
-    """Return the clients and the way of the model."""
-    ink = [3 + j for j in range(CLIENTS)]
-    models = np.clip(case.models(), -1e3, 1e3)  # what diverges leaves the picture
-    marks = [
-        *contours(case.objective, ink),
-        Path(points=models, label="model of one run", colour=2),
-        Dots(points=models[:, None], colours=2),
-        Dots(points=[case.theta], shape="cross", label="solution"),
-    ]
-    return Plane.around([*minimisers(case.objective), np.zeros(2)], margin=0.3, marks=marks)
+CHAPTER = Chapter(
+    title="Your own method",
+    minutes=12,
+    needs=("chain", "wrong"),
+    drags=dragged(CLIENTS),
+    sliders=(
+        Slider(name="a", label="step a", values=RELAXATIONS, start=2.0),
+        Slider(name="active", label="active clients, of 4", values=(2, 4), start=4),
+        Slider(name="line", label="the line of your clients", values=tuple(SIGNS), start=next(iter(SIGNS)), after=True),
+    ),
+    rounds=ROUNDS,
+    shown=8,
+    measures=(models, factors, resting),
+    derived={"farthest": Derived(does="final", of=("with_two", 1.0), over="a")},
+    plane=Plane(
+        title="Four clients, as slow as the machine found them, and the way of your method",
+        marks=(
+            Trail(of="model", label="your model", ink="model"),
+            Spot(of="solution", label="solution θ*", shape="cross"),
+        ),
+        y=(-1.2, 3.2),
+    ),
+    chart=Chart(
+        title="Factor of the mean square in a round, over the step a",
+        curves=(
+            Curve(of="claimed", over="a", label="claimed", ink="bound", dash="9 5"),
+            Curve(of="needed", over="a", label="needed by some", ink="third", after=True),
+            Curve(of="proved", over="a", label="proved", ink="model", points=True, after=True),
+            Level(of=1.0, label="no progress"),
+        ),
+        x_label="step a",
+        y_label="factor",
+        y=(0.0, 1.6),
+    ),
+    ask=AskNumber(answer="farthest", label="largest a:", low=0.4, high=3.6, step=0.2, start=2.6),
+    box=(
+        Line(who="client j", does="xⱼ ← lowest point of fⱼ + |· − (2m − zⱼ)|² / (2s)"),
+        Line(who="client j", does="zⱼ ← {line}", now="a = {a}"),
+        Line(who="server", does="m ← mean of the zⱼ of all four clients", now="m = {model}"),
+    ),
+    said=(
+        Said(
+            "With a = {a} and {active} of 4 clients the factor {claimed} is claimed on paper, as long as a < 8/3.",
+            after=False,
+        ),
+        Said(
+            "With a = {a} and {active} of 4 clients a factor of {proved} is proved; some clients need {needed}, and"
+            " {claimed} is"
+            " claimed.",
+            (If("can", "=", 1.0),),
+            after=True,
+        ),
+        Said(
+            "With a = {a} and {active} of 4 clients nothing is proved; some clients need {needed}, where {claimed}"
+            " is claimed.",
+            (If("can", "=", 0.0),),
+            after=True,
+        ),
+        Said("With two of four, {farthest} is the largest step of the slider with a proof.", after=True),
+        Said("After round {n} of one run your model is at {model}; the solution is {solution}.", after=True),
+    ),
+    theorems=(
+        Theorem(
+            label="your theorem: these clients need no more than is claimed",
+            claim=your_theorem,
+            case=slowest,
+            sides=both_sides,
+            quantity="the factor",
+            tolerance=1e-6,
+        ),
+    ),
+)
 
 
 if __name__ == "__main__":

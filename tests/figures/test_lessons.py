@@ -1,253 +1,469 @@
-"""Every lesson that is found: its corners, its numbers, its pages; the server and the program."""
+"""The chapters of the course: their texts, their words, their exercises, the program; browsers are asked elsewhere."""
 
 from __future__ import annotations
 
-import json
+import math
 import re
-import threading
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import mpmath
 import numpy as np
 import pytest
 
-from dualopt.lab.claims import VERDICTS
-from figures.lessons import discover, load, show
-from figures.lessons._charts import Curve
+import figures.lessons
+from dualopt.lab.claims import check
+from dualopt.methods import AFedPD, Algorithm, DualAscent
+from dualopt.objectives import Quadratic
+from dualopt.solvers import Exact
+from figures.lessons import (
+    CHAPTERS,
+    averaging,
+    bound,
+    chain,
+    coin,
+    drift,
+    load,
+    momentum,
+    names,
+    phases,
+    show,
+    stopping,
+    worst,
+    wrong,
+    your_own,
+)
+from figures.lessons._beside import with_method
 from figures.lessons._export import exported
-from figures.lessons._find import at, described, nearest, positions
-from figures.lessons._page import packed, page
+from figures.lessons._parts import Chart, Plane, Slider, to_json
 from figures.lessons._program import main
-from figures.lessons._scene import Scene, Slider, to_json
-from figures.lessons._server import Answers, Server
-from figures.lessons._words import Answer, asked
+from figures.lessons._quantities import constant, evaluate, form, linear, squares, tabulate
+from figures.lessons._tables import start
+from figures.lessons._text import PARTS, definitions, glossary, parts, text_of
+from figures.lessons._world import clients, curvature
 from tests.programs import called
+from theory._cases import Case
+from theory.limits import afedpd_least_rho, fedadmm_drift, fedadmm_limit, fedavg_limit
 
-LESSONS = discover()
-every_lesson = pytest.mark.parametrize("name", LESSONS)
-MOST_EXPORTED = 800
 ROOT = Path(__file__).resolve().parents[2]
-SIZE_OF_ALL, LESSONS_PLANNED = 5e6, 13
+every_chapter = pytest.mark.parametrize("name", CHAPTERS)
+HERE = start(load("averaging"))  # where both minimisers are at first
 
 
-def corners(name: str) -> Iterator[dict[str, Any]]:
-    """Yield both ends of every slider, all choices, and the start."""
-    sliders = load(name).SLIDERS
-    yield {s.name: s.start for s in sliders}
-    ends = [s.values if isinstance(s.values[0], str) else (s.values[0], s.values[-1]) for s in sliders]
-    yield from (dict(zip((s.name for s in sliders), values, strict=True)) for values in product(*ends))
+# Texts.
 
 
-@every_lesson
-def test_a_lesson_says_what_it_is(name: str) -> None:
-    lesson = load(name)
-    assert lesson.TITLE
-    assert "?" in lesson.QUESTION
-    assert lesson.__doc__
-    assert 1 <= len(lesson.SLIDERS) <= 6
-    assert len({s.name for s in lesson.SLIDERS}) == len(lesson.SLIDERS)
-    assert not {s.name for s in lesson.SLIDERS} & {"round", "play", "reset", "answer", "error", "figures", "table"}
-    assert len(list(positions(lesson))) <= MOST_EXPORTED
+def test_every_module_without_an_underscore_is_a_chapter() -> None:
+    folder = Path(figures.lessons.__path__[0])
+    assert sorted(p.stem for p in folder.glob("[!_]*.py")) == sorted(CHAPTERS)
+    assert sorted(p.stem for p in folder.glob("*.md")) == sorted([*CHAPTERS, "course", "glossary"])
+    assert len(CHAPTERS) == 12
 
 
-@every_lesson
-def test_a_lesson_has_a_page_for_teachers(name: str) -> None:
-    """It names every claim that the lesson shows, and the file that holds it."""
-    text = (ROOT / "docs" / "lessons" / f"{name}.md").read_text(encoding="utf-8")
-    lesson = load(name)
-    assert text.startswith(f"# {lesson.TITLE}\n")
-    headings = [line for line in text.splitlines() if line.startswith("## ")]
-    parts = ("What it shows", "The question, and its answer", "The theorem", "Five minutes", "Twenty minutes")
-    assert headings == [f"## {part}" for part in parts]
-    assert lesson.QUESTION in text
-    for verdict in lesson.scene(**{s.name: s.start for s in lesson.SLIDERS}).verdicts:
-        assert f"[`{verdict.claim}`](../../{verdict.file})" in text
-    for link in re.findall(r"\]\(([^)]+)\)", text):
-        assert (ROOT / "docs" / "lessons" / link).exists()
+@every_chapter
+def test_a_text_has_its_parts_and_leads_somewhere(name: str) -> None:
+    text, chapter = text_of(name), load(name)
+    assert text.startswith(f"# {chapter.title}\n")
+    assert tuple(parts(text)) == PARTS
+    new = parts(text)["What is new"]
+    assert len(re.findall(r"[.;:] |\.$", new)) >= 2
+    assert len(new.split()) <= 120
+    exercises, solutions = (re.findall(r"^\d+\. ", parts(text)[part], re.MULTILINE) for part in PARTS[4:6])
+    assert len(exercises) == len(solutions) == 3
+    teachers = parts(text)["For teachers"]
+    assert "Misconceptions:" in teachers
+    assert "Marks, of 6:" in teachers
+    for theorem in chapter.theorems:
+        file = f"{theorem.claim.compare.__module__.replace('.', '/')}.py"
+        assert f"[`{theorem.claim.name}`](../../{file})" in teachers
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        assert (ROOT / "figures" / "lessons" / link).exists(), link
+    assert set(chapter.needs) <= set(CHAPTERS[: CHAPTERS.index(name)])
+    assert 5 <= chapter.minutes <= 15
+    assert "{" not in text
 
 
-@every_lesson
-def test_corners_of_the_sliders_give_finite_numbers_certificates_that_hold_and_the_verdicts_of_theory(
-    name: str,
-) -> None:
-    lesson = load(name)
-    for values in corners(name):
-        scene = lesson.scene(**values)
-        json.dumps(to_json(scene), allow_nan=False)  # refuses what is not finite
-        assert certified(scene) == [], values
-        assert {v.label: v.verdict for v in scene.verdicts} == {v.label: v.expected for v in scene.verdicts}, values
-        assert {v.verdict for v in scene.verdicts} <= set(VERDICTS)
-        shapes(scene)
+def words_of(value: Any) -> list[str]:
+    """Return everything that a page says of a chapter beside its text."""
+    if isinstance(value, dict):
+        return [
+            w for k, v in value.items() if k not in ("of", "name", "ink", "mark", "over", "does") for w in words_of(v)
+        ]
+    if isinstance(value, list):
+        return [w for v in value for w in words_of(v)]
+    return [value] if isinstance(value, str) and " " in value else []
 
 
-def certified(scene: Scene) -> list[str]:
-    """Return the labels of curves whose error exceeds their certificate."""
-    wrong = []
-    for chart in scene.charts:
-        bounds = {c.label: np.asarray(c.y) for c in chart.curves if c.role == "certificate"}
-        errors = {c.label: np.asarray(c.y) for c in chart.curves if c.role == "error" and c.label in bounds}
-        wrong += [label for label, error in errors.items() if np.any(error > bounds[label])]
-    if scene.table is not None and {"E − E*", "certificate"} <= set(scene.table.columns):
-        at_error, at_bound = (scene.table.columns.index(c) for c in ("E − E*", "certificate"))
-        for row in scene.table.rows:
-            error, bound = row.cells[at_error], row.cells[at_bound]
-            if not isinstance(error, str) and np.any(np.asarray(error) > np.asarray(bound)):
-                wrong.append(row.label)
-    return wrong
+def test_every_term_is_defined_in_bold_before_it_is_used() -> None:
+    """A chapter may use the terms of the glossary that it, or one before it, defines; teachers know all of them."""
+    assert {term: where for term, (where, _) in glossary().items()} == {
+        term: name for name in CHAPTERS for term in definitions(text_of(name))
+    }
+    early = []
+    for k, name in enumerate(CHAPTERS):
+        said = {part: body for part, body in parts(text_of(name)).items() if part not in ("What next", "For teachers")}
+        text = " ".join([*said.values(), *words_of(to_json(load(name)))]).lower()
+        known = [term for term, (where, _) in glossary().items() if CHAPTERS.index(where) <= k]
+        for term in sorted(known, key=len, reverse=True):  # a longer term may hold a shorter one
+            text = text.replace(term.lower(), "")
+        for term, (where, _) in glossary().items():
+            if CHAPTERS.index(where) > k and re.search(rf"(?<![\w-]){re.escape(term)}(?![\w-])", text, re.IGNORECASE):
+                early.append((name, term))
+    assert early == []
 
 
-def shapes(scene: Scene) -> None:
-    """Check that what moves has an entry for every round."""
-    for chart in scene.charts:
-        for curve in chart.curves:
-            y = np.asarray(curve.y, dtype=float)
-            assert y.shape == ((scene.rounds, len(curve.x)) if curve.moving else (len(curve.x),))
-    if scene.table is not None:
-        for row in scene.table.rows:
-            assert len(row.cells) == len(scene.table.columns)
-            for cell in row.cells:
-                assert isinstance(cell, str) or np.ndim(cell) == 0 or len(cell) == scene.rounds
-    assert scene.rounds == 0 or 1 <= scene.shown <= scene.rounds
+def test_sizes_of_sliders_leave_no_whole_number_out() -> None:
+    """A first or smallest number is one of all numbers, and what is compared is what is drawn."""
+    for name, key in (("averaging", "K"), ("stopping", "K"), ("names", "active")):
+        (slider,) = (s for s in load(name).sliders if s.name == key)
+        assert list(slider.values) == list(range(1, len(slider.values) + 1))
+    hundredths = [round(100 * p) for p in coin.SKIPS]
+    assert hundredths == list(range(1, len(hundredths) + 1))
+    for name in ("momentum", "wrong", "stopping"):
+        chart = load(name).chart
+        assert isinstance(chart, Chart)
+        assert chart.theorem == 0
+        assert {"lhs0", "rhs0"} <= {curve.of for curve in chart.curves}
 
 
-@every_lesson
-def test_the_question_has_an_answer_and_is_not_answered_at_the_start(name: str) -> None:
-    """Some position that an exported page offers is right, and the first one is not."""
-    lesson = load(name)
-    assert not lesson.scene(**{s.name: s.start for s in lesson.SLIDERS}).answer.right
-    assert any(lesson.scene(**at(lesson, position)).answer.right for position in positions(lesson))
-
-
-@every_lesson
-def test_exported_page_is_one_file_without_addresses(name: str) -> None:
-    lesson = load(name)
-    text = page(described(name, lesson) | {"sliders": []}, b"{}")
-    outside = re.findall(r"""(?:src|href)=["'](?!data:)[^"']+|url\((?!["']?data:|#)""", text)
-    assert outside == ["url("] or not outside  # clip paths: url(#${id})
-    assert "https://" not in re.sub(r"https://d3js.org", "", text)
-    assert lesson.TITLE in text
-
-
-def test_letters_that_mean_something_in_html_are_written_as_letters() -> None:
-    lesson = described("momentum", load("momentum")) | {"title": "a < b & </script>", "question": "<b>?"}
-    text = page(lesson)
-    assert "<title>a &lt; b &amp; &lt;/script&gt;</title>" in text
-    assert text.count("</script>") == page(described("momentum", load("momentum"))).count("</script>")
-    assert packed(b"x" * 1000) == packed(b"x" * 1000)
-
-
-def test_export_holds_fixed_sliders_only_where_they_are_fixed() -> None:
-    text = exported("chain", {"kappa": 9})
-    (embedded,) = re.findall(r'<script type="application/json" id="lesson">(.*?)</script>', text)
-    offered = {s["name"]: s["offered"] for s in json.loads(embedded)["sliders"]}
-    assert offered["kappa"] == [1]  # 10 is nearest
-    assert len(offered["method"]) == len(load("chain").SLIDERS[0].values)
-    with pytest.raises(ValueError, match=r"^slider must be one of method, kappa; not 'kapa' \(did you mean kappa"):
-        exported("chain", {"kapa": 9})
-    with pytest.raises(ValueError, match=r"^kappa must be a finite number, not nan"):
-        exported("chain", {"kappa": float("nan")})
-    with pytest.raises(ValueError, match=r"^method must be one of DualFL, .*; not 'FedFoo'"):
-        exported("chain", {"method": "FedFoo"})
-    shown = show("chain", method="FedAvg", kappa=10)
-    assert "srcdoc=" in shown._repr_html_()
-    assert "MB" in repr(shown)
-
-
-def test_sliders_refuse_values_that_they_do_not_have() -> None:
+def test_sliders_and_drags_refuse_what_they_do_not_have() -> None:
     with pytest.raises(ValueError, match=r"^slider a: 3 is none of its values"):
         Slider(name="a", label="a", values=(1, 2), start=3)
-    with pytest.raises(ValueError, match=r"^slider a: an exported page starts at 1, which it must offer"):
-        Slider(name="a", label="a", values=(1, 2), start=1, exported=(2,))
-    lesson = load("momentum")
-    assert nearest(lesson, {"kappa": 30}) == [2, 2, 5]
-    with pytest.raises(ValueError, match=r"^at must have one index for each of the 3 sliders, not 1"):
-        at(lesson, [0])
-    with pytest.raises(ValueError, match=r"^clients has 5 values: no index 9"):
-        at(lesson, [9, 0, 0])
-    with pytest.raises(ValueError, match=r"^role must be one of"):
-        Curve(x=[], y=[], label="", role="eror")
-    with pytest.raises(ValueError, match=r"finite numbers, not nan"):
-        to_json(np.array([np.nan]))
-    assert Answer.of((asked((1.0, 1.0)), "holds"), yes="y", no="n") == Answer(right=True, text="y")
-    assert Answer.of((asked((1.0, 1.0)), "holds"), (asked((2.0, 1.0)), "holds"), yes="y", no="n").text == "n"
+    with pytest.raises(
+        ValueError, match=r"^chapter must be one of averaging, .*; not 'chian' \(did you mean chain\?\)"
+    ):
+        load("chian")
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server(ahead=False) as made:
-        thread = threading.Thread(target=made.serve_forever, daemon=True)
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
+# Tables: what they hold is what was measured.
 
 
-def get(server: Server, path: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(server.url(path)) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+def test_tables_give_affine_and_quadratic_functions_everywhere() -> None:
+    rng = np.random.default_rng(0)
+    M, q = rng.standard_normal((2, 3)), rng.standard_normal((3, 3))
+
+    def measure(u: np.ndarray, *, k: int) -> dict[str, Any]:
+        return {
+            "affine": linear(k * M @ u + [1.0, 2.0]),
+            "length": squares(M @ u - k, rounds=False),
+            "form": form([u @ q @ u + k * u[0] + 5.0]),
+            "homogeneous": form(u @ q @ u),
+            "constant": constant(k),
+        }
+
+    found, u = tabulate(measure, 3, {"k": (1, 7)}), rng.standard_normal(3)
+    for i, k in enumerate((1, 7)):
+        truth = measure(u, k=k)
+        for name, (kind, values, _) in truth.items():
+            wanted = np.sum(values**2) if kind == "squares" else values
+            assert np.allclose(evaluate(found[name], u)[i], wanted, rtol=1e-12, atol=1e-12), name
+    assert found["homogeneous"].table.shape == (2, 6)
+    assert found["form"].table.shape == (2, 1, 10)
 
 
-def test_the_server_answers_and_says_in_one_sentence_what_is_wrong(server: Server) -> None:
-    assert server.server_address[0] == "127.0.0.1"
-    status, text = get(server, "")
-    assert status == 200
-    assert all(load(name).TITLE in text for name in LESSONS)
-    status, text = get(server, "chain")
-    assert (status, load("chain").TITLE in text) == (200, True)
-    status, text = get(server, "chain/scene?at=0-1")
-    assert json.loads(text) == to_json(load("chain").scene(method="DualFL", kappa=10))
-    for path, sentence in {
-        "chian": "lesson must be one of",
-        "chain/else": "there is no page",
-        "chain/scene?at=0": "at must have one index",
-        "chain/scene?at=x": "at must be indices",
-        "chian/scene?at=0": "lesson must be one of",
-    }.items():
-        status, text = get(server, path)
-        assert (status, sentence in text) in {(404, True), (200, True)}
-    with pytest.raises(ValueError, match=r"^port \d+ cannot be used"):
-        Server(server.server_address[1])
+def test_a_table_of_what_is_not_quadratic_is_noticed() -> None:
+    found, u = tabulate(lambda u: {"cube": form(u[0] ** 3)}, 1, {}), np.array([2.0])
+    assert abs(evaluate(found["cube"], u) - 8.0) > 1.0
 
 
-def test_answers_are_kept_and_neighbours_computed_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    lesson, computed, waited = load("chain"), [], threading.Event()
-    plain = lesson.scene
-
-    def counted(**values: Any) -> Scene:
-        computed.append(values["kappa"])
-        if len(computed) == 3:
-            waited.set()
-        return plain(**values)
-
-    monkeypatch.setattr(lesson, "scene", counted)
-    answers = Answers()
-    first = answers("chain", (0, 2))
-    assert waited.wait(20.0)  # two neighbours follow
-    assert answers("chain", (0, 2)) is first
-    assert computed[:3] == [30, 30, 100]  # the next method, the next kappa
-    with Server(ahead=False) as made:
-        monkeypatch.setattr(lesson, "scene", lambda **values: 1 / 0)
-        assert json.loads(made.answers("chain", (1, 1))) == {"error": "ZeroDivisionError: division by zero"}
+# Exercises, and the answers of the pages. What a text says stands in it.
 
 
-def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = partial(called, capsys, main)
+def solution(name: str) -> str:
+    return parts(text_of(name))["Solutions"]
 
+
+def exact_distances(most: int) -> list[Any]:
+    """Return the distances of the ends of FedAvg from the solution for K = 1, 2, ..., for the matrices as stored."""
+    A = [mpmath.matrix(a.tolist()) for a in curvature()]
+    m = [mpmath.matrix(x.tolist()) for x in HERE.reshape(2, 2)]
+    s, one = 1 / mpmath.mpf(float(np.max(clients(HERE).L))), mpmath.eye(2)
+    best = mpmath.lu_solve(A[0] + A[1], A[0] * m[0] + A[1] * m[1])
+    powers, Q, found = [one, one], [mpmath.zeros(2), mpmath.zeros(2)], []
+    for _ in range(most):
+        Q = [q + power for q, power in zip(Q, powers, strict=True)]
+        powers = [power * (one - s * a) for power, a in zip(powers, A, strict=True)]
+        end = mpmath.lu_solve(Q[0] * A[0] + Q[1] * A[1], Q[0] * A[0] * m[0] + Q[1] * A[1] * m[1])
+        found.append(mpmath.norm(end - best))
+    return found
+
+
+def test_averaging() -> None:
+    f = Quadratic(A=np.array([[[1.0]], [[4.0]]]), b=np.array([[0.0], [4.0]]))
+    ends = [float(fedavg_limit(f, step=0.25, K=K)[0]) for K in (1, 2, 1000)]
+    assert np.allclose(ends, [4 / 5, 16 / 23, 1 / 2])
+    with mpmath.workdps(50):
+        away = exact_distances(len(averaging.STEPS))
+    first = next(K for K, d in zip(averaging.STEPS, away, strict=True) if d >= 1)
+    assert first == 40
+    assert round(float(away[first - 2]), 3) == 0.998
+    assert "K = 40; for 39 the distance is 0.998" in solution("averaging")
+    table = tabulate(averaging.models, 4, {"K": (1, 39, 40)})["square"]
+    wanted = [float(away[K - 1]) for K in (1, 39, 40)]
+    assert np.allclose(np.sqrt(evaluate(table, HERE)), wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_bound() -> None:
+    x = np.linspace(-6.0, 2.0, 8001)
+    below = 2.0 + 4.0 * (x - 1.0) + 0.5 * (x - 1.0) ** 2
+    assert (round(float(below.min()), 6), float(x[below.argmin()])) == (-6.0, pytest.approx(-3.0))
+    u = np.array([*HERE, 2.6, 2.2, 2.6, 2.2])
+    f, found = clients(HERE), bound.certified(u)
+    slope = f.mean(f.gradient(u[4:6]))
+    assert found["certificate"].values == pytest.approx(float(slope @ slope) / (2.0 * f.mean_mu))
+    best = np.array([*HERE, 2.6, 2.2, *f.minimiser()])
+    found = bound.certified(best)
+    assert found["certificate"].values == pytest.approx(np.sum(found["error"].values ** 2))
+
+
+def test_momentum() -> None:
+    assert [math.ceil(math.log(1000) / -math.log(1 - 1 / k)) for k in (100, 10)] == [688, 66]
+    times = dict.fromkeys(momentum.TIMES, "")
+    for rho in times:
+        times[rho] = check(momentum.theorem_3_3, momentum.dualfl(HERE, rho=rho), check_assumptions=False).verdict
+    assert [rho for rho, verdict in times.items() if verdict == "violated"] == [8.0]
+    witness = check(momentum.theorem_3_3, momentum.dualfl(HERE, rho=8.0), check_assumptions=False).witness
+    assert witness is not None
+    assert (witness.n, witness.what) == (23, "dual error")
+    assert "Between 6.3 and 8" in solution("momentum")
+    assert "from round 23 on" in solution("momentum")
+    compared = [q for q in momentum.theorem_3_3(momentum.dualfl(HERE, rho=8.0)) if q.what == "dual error"]
+    assert [q.n for q in compared if q.lhs > q.rhs] == list(range(23, momentum.ROUNDS + 1))
+    together = momentum.with_momentum(np.array([1.0, 2.0, 1.0, 2.0]), rho=1.0)
+    assert np.max(np.abs(together["dual"].values)) < 1e-12
+
+
+def test_stopping() -> None:
+    assert pytest.approx(0.04) == 0.2**2 / (2 * (1 - 0.5))
+    assert next(K for K in range(100) if (7 / 8) ** (2 * K) <= 1 / 100) == 18
+    admitted = stopping.admitted(HERE)["admitted"].values
+    share = {K: stopping.both_sides(HERE, K=K)["rhs"].values / admitted for K in stopping.STEPS}
+    smallest = next(K for K in stopping.STEPS if np.max(share[K]) <= 1.0)
+    assert smallest == 5
+    late = np.argwhere(share[4] > 1.0)
+    assert (late + 1).tolist() == [[2, 2]]  # round 2, client 2
+    assert np.min(np.abs(share[4] - 1.0)) > 1e-6  # no rounding decides
+    assert "K = 5. With 4 steps client 2 stops too early in round 2, and in no other." in solution("stopping")
+
+
+def test_gaps_grow_like_squares_and_what_is_admitted_does_not() -> None:
+    one, two = (stopping.both_sides(k * HERE, K=3)["lhs"].values for k in (1.0, 2.0))
+    assert np.allclose(two, 4.0 * one, rtol=1e-9)
+    assert np.array_equal(stopping.admitted(HERE)["admitted"].values, stopping.admitted(2.0 * HERE)["admitted"].values)
+
+
+def test_names() -> None:
+    f = Quadratic(A=np.ones((1, 1, 1)), b=np.array([[4.0]]))
+    after = next(Case.of(AFedPD(rho=1.0, solver=Exact()), f, rounds=1, theta0=np.zeros(1)).snapshots())
+    assert after.local_models is not None
+    assert float(after.local_models[0, 0]) == pytest.approx(2.0)
+    assert float(abs(after.clients.dual[0, 0])) == pytest.approx(2.0)
+    assert float(after.server.theta[0]) == pytest.approx(4.0)
+    u = start(load("names"))
+    models = names.models(u, active=3)
+    apart = np.linalg.norm(models["FedDyn"].values - models["A-FedPD"].values, axis=1)
+    assert int(np.argmax(apart > 1e-9)) + 1 == 1
+    assert "In round 1." in solution("names")
+    for active, (a, b) in product((1, 2, 3), product(names.METHODS, repeat=2)):
+        found = names.models(u, active=active)
+        same = np.max(np.abs(found[a].values - found[b].values)) < 1e-9
+        assert same == (a == b or {a, b} == {"FedADMM", "FedDR"})
+
+
+def test_drift() -> None:
+    assert fedadmm_drift(0.5, 1.0) == 0.25
+    assert [fedadmm_limit(0.25, solution=x) for x in (2.0, 1.0)] == pytest.approx([8 / 3, 4 / 3])
+    assert fedadmm_drift(3.0, 0.75) == pytest.approx(1.0)
+    assert [fedadmm_drift(rho, 0.5) for rho in drift.WEIGHTS] == [0.0] * len(drift.WEIGHTS)
+    assert fedadmm_drift(1.0, 3 / 10) < 0  # of ten clients that is P/N, whose drift is measured by another formula
+    u = start(load("drift"))
+    far = drift.fedadmm(u, server=1.0, rho=0.5)
+    assert np.linalg.norm(far["model"].values[-1] - far["limit"].values) < 0.01 * np.linalg.norm(far["limit"].values)
+
+
+def test_coin() -> None:
+    breaks = [((1 - a) ** 2 - a * a) / ((1 + 2 * a) ** 2 - a * a) for a in (0.1, 0.05)]
+    assert [round(p, 3) for p in breaks] == [0.559, 0.745]
+    says = {}
+    for p in coin.SKIPS:
+        found = coin.both_sides(HERE, p=p)
+        says[p] = float(found["rhs"].values[-1] / found["trivial"].values)
+    largest = max(p for p, share in says.items() if share < 1.0)
+    assert largest == 0.46
+    assert says[0.46] < 1.0 - 1e-6 < 1.0 + 1e-6 < says[0.47]
+    assert "p = 0.46; one hundredth more" in solution("coin")
+    u = np.array([2.0, 0.3, 1.1, 2.4])  # the exact expectation, which pages make of two
+    from theory._rounds import expected_squares
+
+    measured = expected_squares(coin.fedpd(u, p=0.3), lambda s: s.clients.x0[0] - s.clients.x0[1])[-1]
+    assert np.sum(coin.copies(u, p=0.3)["square"].values ** 2) == pytest.approx(measured, rel=1e-9)
+
+
+def test_phases() -> None:
+    assert afedpd_least_rho(3.0, -1.0) == pytest.approx((math.sqrt(13) - 1) / 2)
+    kinds = phases.cells()[1]
+    assert set(kinds[phases.APART.index(0.9)]) == {0}
+    row = [phases.KINDS[k] for k in kinds[phases.APART.index(2.2)]]
+    diverging = [step for step, kind in zip(phases.STEPS, row, strict=True) if kind == "diverges"]
+    assert diverging == [2.27, 2.53]
+    assert "2.27 and 2.53 of the slider: every step between 2.10 and 2.67" in solution("phases")
+    assert (round(phases.longest(2.2), 2), round(3.2 / 1.2, 2)) == (2.1, 2.67)
+    for s, line in zip(phases.APART, kinds, strict=True):
+        for step, kind in zip(phases.STEPS, line, strict=True):
+            assert (kind == 3) == (not phases.solvable(step, s))
+            assert kind == 3 or (kind == 0) == (step < phases.longest(s))
+
+
+def test_chain() -> None:
+    q = [(math.sqrt(kappa) - 1) / (math.sqrt(kappa) + 1) for kappa in (9, 100)]
+    assert q == pytest.approx([1 / 2, 9 / 11])
+    assert next(n for n in range(100) if q[1] ** (2 * n) <= 1e-6) == 35
+    for method, kappa in product(chain.METHODS, chain.KAPPAS):
+        verdict = check(chain.convex_strong_attained, chain.race(np.zeros(0), method=method, kappa=kappa)).verdict
+        assert (verdict == "holds") == (method == "FedSplit")
+
+
+def worst_share(h1: float, h2: float) -> np.ndarray:
+    """Return the largest share of the worst case that round clients of these curvatures reach in each round."""
+    found = [worst.both_sides(np.array([e[0], 0.0, e[1], 0.0]), h1=h1, h2=h2) for e in np.eye(2)]
+    error = np.stack([f["lhs"].values[:, 0] for f in found])  # (2, rounds), along one axis
+    unit = np.stack([f["rhs"].values[0] / math.sqrt(worst.largest(1)) for f in found])
+    G = unit @ unit.T
+    shares = [error[:, n] @ np.linalg.lstsq(G, error[:, n], rcond=1e-12)[0] / worst.largest(n + 1) for n in range(8)]
+    return np.array(shares)
+
+
+def test_worst() -> None:
+    u = np.array([1.6, 0.0, -0.1, 0.0])
+    case = worst._run(tuple(u), 1.0, 16.0)
+    assert case.theta == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert case.models()[0] == pytest.approx([0.75, 0.0])
+    assert np.sum(worst._dual_points(case) ** 2) == pytest.approx(5.12)
+    assert worst.errors(u, h1=1.0, h2=16.0)[0] == pytest.approx(0.5625 / 5.12, rel=1e-12)
+    assert round(0.5625 / 5.12, 5) == 0.10986
+    assert worst.largest(1) == pytest.approx(0.5625 / 5.12, rel=worst.CERTIFIED)
+    most = np.max([worst_share(a, b) for a, b in product(worst.CURVATURES, repeat=2)], axis=0)
+    assert most[0] == pytest.approx(1.0, abs=1e-4)
+    assert np.all(most[1:] < 0.5)  # so the answer is: in the first round only
+    assert most[1] > 0.45
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_stored_worst_cases_are_those_of_the_program(n: int) -> None:
+    pytest.importorskip("cvxpy")
+    assert worst.solve(n) == pytest.approx(worst.largest(n), rel=10 * worst.CERTIFIED)
+
+
+def test_wrong() -> None:
+    def verdicts(line: str) -> list[tuple[str, int]]:
+        case, claims = wrong.dualfl(HERE, line=line), (wrong.theorem_3_3, wrong.sum_zeta, wrong.lemma_6_5)
+        found = [check(c, case, check_assumptions=False) for c in claims]
+        return [(v.verdict, v.witness.n if v.witness else 0) for v in found]
+
+    holds = ("holds", 0)
+    assert verdicts(wrong.RIGHT) == [holds] * 3
+    assert verdicts("momentum early")[:2] == [holds, holds]
+    assert verdicts("momentum early")[2][0] == "violated"
+    none, rate = verdicts("no average"), verdicts("ρ of the flattest")
+    assert [n for _, n in none[1:]] == [1, 2]
+    assert none[0][1] > 2
+    assert rate[1:] == [holds, holds]
+    assert rate[0][0] == "violated"
+    assert [v for v, _ in verdicts("a sign")] == ["violated", "holds", "violated"]
+
+
+def test_your_own() -> None:
+    assert [your_own.claimed(2.0, active) for active in (4, 2)] == [0.25, 0.625]
+    found = your_own.machine()[2.2, 2]
+    assert (round(found.factor or 0.0, 3), round(your_own.claimed(2.2, 2), 3)) == (0.669, 0.711)
+    assert max(a for a in your_own.RELAXATIONS if your_own.machine()[a, 2].factor is not None) == 2.8
+    assert your_own.machine()[3.0, 2].factor is None
+    assert round(your_own.machine()[3.0, 2].needed, 4) == 0.9905
+    for (a, active), said in your_own.machine().items():
+        assert said.factor is None or said.needed <= said.factor + 1e-9, (a, active)
+
+
+@pytest.mark.parametrize(("a", "active"), [(2.8, 2), (-2.0, 4)])
+def test_stored_proofs_are_those_of_the_machine(a: float, active: int) -> None:
+    pytest.importorskip("cvxpy")
+    asked, stored = your_own.asked(a, active), your_own.machine()[a, active]
+    assert (asked.factor is None) == (stored.factor is None)
+    assert asked.factor == stored.factor or asked.factor == pytest.approx(stored.factor, abs=2 * your_own.TOLERANCE)
+    assert asked.needed == pytest.approx(stored.needed, rel=1e-6)
+
+
+# A method of the reader's.
+
+
+class Server(NamedTuple):
+    theta: Any
+
+
+class Client(NamedTuple):
+    theta: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bent(Algorithm):
+    """A method whose models are no affine functions of anything."""
+
+    def init(self, theta0: Any, copies: Any) -> tuple[Server, Any, Client]:
+        return Server(theta0), theta0, Client(copies)
+
+    def local(self, c: Client, message: Any, oracle: Any, round: Any) -> tuple[Client, Any]:
+        theta = oracle.solve(start=c.theta).theta
+        return Client(theta), theta
+
+    def server(self, server: Server, mean: Any, round: Any) -> tuple[Server, Any]:
+        return Server(mean * abs(mean)), mean * abs(mean)
+
+
+def test_a_method_is_drawn_beside_or_refused() -> None:
+    chapter = with_method(load("momentum"), DualAscent(nu=1.0, solver=Exact()), "Mine")
+    assert isinstance(chapter.plane, Plane)
+    assert chapter.plane.marks[-1].label == "Mine"
+    own = chapter.measures[-1](HERE)
+    case = Case.of(DualAscent(nu=1.0, solver=Exact()), clients(HERE, *momentum.CLIENTS), rounds=momentum.ROUNDS)
+    assert np.allclose(own["yours"].values, case.models())
+    errors = [case.error(theta) for theta in case.models()]
+    assert np.allclose(np.sum(own["yours_error"].values ** 2, axis=1), errors, atol=1e-10)
+    assert with_method(load("chain"), DualAscent(nu=1.0), "Mine") is load("chain")
+    with pytest.raises(
+        ValueError, match=r"^Bent cannot be drawn beside the others: its models are no affine functions"
+    ):
+        with_method(load("averaging"), Bent(), "Bent")
+
+
+# The pages and the program.
+
+
+def test_a_page_is_one_file_without_addresses() -> None:
+    text = exported("bound")
+    assert re.findall(r"""(?:src|href)=["'](?!data:)[^"']+""", text) == []
+    assert "https://" not in text
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert text.count("</script>") == 3
+    assert "srcdoc=" in show("bound")._repr_html_()
+    assert "MB" in repr(show("bound"))
+    assert "{{" not in text
+
+
+def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    run: Callable[..., tuple[int, str, str]] = partial(called, capsys, main)
     code, out, _ = run("--list")
-    assert (code, all(name in out for name in LESSONS)) == (0, True)
-    code, out, _ = run("chain", "--export", str(tmp_path / "out"))
+    assert (code, all(name in out for name in CHAPTERS)) == (0, True)
+    code, out, _ = run("bound", "chain", "--export", str(tmp_path / "out"))
     assert code == 0
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["chain.html", "index.html"]
-    assert (tmp_path / "out" / "chain.html").stat().st_size < SIZE_OF_ALL / LESSONS_PLANNED
-    assert 'href="chain.html"' in (tmp_path / "out" / "index.html").read_text()
+    files = sorted((tmp_path / "out").iterdir())
+    assert [p.name for p in files] == ["bound.html", "chain.html", "index.html"]
+    for file in files:  # links lead to what was exported
+        text = file.read_text(encoding="utf-8")
+        assert set(re.findall(r'href="(\w+\.html)"', text)) <= {p.name for p in files}
+        assert all(f'id="{anchor}"' in text for anchor in re.findall(r'href="#(\w+)"', text))
     (tmp_path / "taken").write_text("a file")
     code, _, err = run("chain", "--export", str(tmp_path / "taken"))
     assert code == 2
@@ -255,3 +471,37 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     code, _, err = run("chian")
     assert code == 2
     assert "did you mean chain?" in " ".join(err.split())
+    (tmp_path / "my.py").write_text(
+        "from dataclasses import dataclass\nfrom dualopt.methods import DualAscent\n"
+        "@dataclass(frozen=True, kw_only=True)\nclass Mine(DualAscent):\n    '''Dual ascent.'''\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("momentum", "--export", "own", "--method", "my.py:Mine: nu=1, solver=exact")
+    assert (code, err) == (0, "")
+    assert "Mine" in (tmp_path / "own" / "momentum.html").read_text(encoding="utf-8")
+
+
+def test_the_course_is_kept_until_the_code_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from figures.lessons import _program
+
+    made = []
+
+    def export(folder: Path, names: Any, method: Any, called: str) -> Any:
+        made.append(folder)
+        (folder / "index.html").write_text("the course")
+        yield folder / "index.html"
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(_program, "export", export)
+    for _ in range(2):
+        code, out, _ = called(capsys, main, "--no-browser")
+        assert code == 0
+        assert out.splitlines()[-1].startswith("file://")
+    assert len(made) == 1
+    called(capsys, main, "--no-browser", "--method", "dualfl")
+    assert made[1] == made[0] / "own"
+    monkeypatch.setattr(_program, "fingerprint", lambda: "other")
+    called(capsys, main, "--no-browser")
+    assert [p.name for p in (tmp_path / "dualopt" / "lessons").iterdir()] == ["other"]

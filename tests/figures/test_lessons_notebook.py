@@ -1,4 +1,4 @@
-"""A lesson in a notebook, which is executed as Jupyter does it."""
+"""A chapter in a notebook, which is executed as Jupyter does it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed (ex
 pytest.importorskip("ipykernel", reason="ipykernel is not installed (extra: docs)")
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = 'from figures.lessons import show\nshow("chain", method="FedAvg", kappa=30, height=700)'
+CODE = 'from figures.lessons import show\nshow("chain", height=700)'
 
 
 # Jupyter's own warnings, of which this project has no part.

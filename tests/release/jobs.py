@@ -33,8 +33,8 @@ RUN = Job(
 PREDICT = Job("dualopt predict --model out --data digits --out predictions.csv", "accuracy", files=("predictions.csv",))
 LESSONS = (
     Job("dualopt lessons --list", "your_own"),
-    Job("dualopt lessons coin momentum --export pages", "momentum.html", files=("pages/coin.html", "pages/index.html")),
-    Job("scripts.py served", "served True True"),
+    Job("dualopt lessons bound chain --export pages", "chain.html", files=("pages/bound.html", "pages/index.html")),
+    Job("scripts.py opened", "opened True True"),
 )
 FIGURE = Job("dualopt figures fig1b_clients --quick --rounds 5 --out figs", "fig1b", files=("figs/fig1b_clients.pdf",))
 TABLES = (

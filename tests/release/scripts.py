@@ -3,8 +3,9 @@
 import re
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 
@@ -100,18 +101,14 @@ def secure() -> None:
     print(run("fedsplit", f, rounds=300, tol=1e-4, engine="secure-blocks=4").status)
 
 
-def served() -> None:
-    """Open the lessons without a browser, and read the first page and one lesson."""
+def opened() -> None:
+    """Make the course without a browser, and read the page of all chapters and one of them."""
     command = ["dualopt", "lessons", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=None) as server:
-        try:
-            assert server.stdout is not None
-            url = server.stdout.readline().split()[0]
-            pages = [urllib.request.urlopen(f"{url}{name}").read().decode() for name in ("", "momentum")]
-        finally:
-            server.terminate()
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    index = Path(url2pathname(urlsplit(said).path))
+    pages = [file.read_text(encoding="utf-8") for file in (index, index.with_name("momentum.html"))]
     assert all(page.startswith("<!doctype html>") for page in pages)
-    print("served", "momentum" in pages[0], "Momentum on the dual" in pages[1])
+    print("opened", "momentum" in pages[0], "Momentum on the dual" in pages[1])
 
 
 if __name__ == "__main__":

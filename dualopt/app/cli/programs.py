@@ -44,7 +44,7 @@ def figures(ctx: Context) -> None:
 
 
 def lessons(ctx: Context) -> None:
-    """Open the lessons in a browser, or write them with --export."""
+    """Open the course in a browser, or write it with --export."""
     _run("figures.lessons", ctx)
 
 
