@@ -16,6 +16,7 @@ import pytest
 from scipy import sparse
 
 import dualopt.problem.build as problem_module
+import dualopt.problem.networks as networks_module
 from dualopt.app.cli import main
 from dualopt.arrays.xp import is_host, uploader
 from dualopt.problem.build import build_problem
@@ -45,7 +46,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     def uploader(name: str):
         return {"cpu": lambda x: x, "cuda": BACKENDS["strict-device1"]}[name]
 
-    monkeypatch.setattr(problem_module, "uploader", uploader)
+    for module in (problem_module, networks_module):
+        monkeypatch.setattr(module, "uploader", uploader)
 
 
 def succeeds(*arguments: str) -> None:
