@@ -98,7 +98,7 @@ KNOWN_MISSES = {
 }
 # What has joined the package or VARIANTS since the page was measured; the command of the page measures it.
 UNMEASURED = {  # on all problems; what is told of them belongs to earlier names
-    *("acc-s-dane", "consensus-fedsplit", "corrected-dualfl", "corrected-optimized-dualfl"),
+    *("acc-s-dane", "adaptive-dualfl", "consensus-fedsplit", "corrected-dualfl", "corrected-optimized-dualfl"),
     *("gap-restarted-dualfl", "growing-feddyn"),
     *("old-dual-fedpd", "restarted-dualfl", "restarted-optimized-dualfl", "scaffold-i"),
 }
