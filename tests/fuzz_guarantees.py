@@ -203,6 +203,7 @@ ELSEWHERE = {
     r"^linear for smooth clients": "theory/frontier/restarts.py",
     r"between plain steps, one in \d+ rounds, for any loss$": "theory/frontier/anderson.py",
     r"a bound that does not vanish": "theory/fedpd/communication.py",
+    r"gap falls by a factor of e in at most [\d.]+ rounds each, after \d+": "theory/frontier/adaptive_dualfl.py",
 }
 
 

@@ -40,7 +40,7 @@ def default_solver(objective: Any) -> LocalSolver:
     ======================================  ==========  ==========  ==========  =========  ==========
 
     "No P" is without the preconditioner, which saves time where clients have a thousand numbers or more. ``LBFGS``
-    does without it for the first two and the fourth, and chooses 10, 20, 20, 10 and 10 pairs; 40 for eight clients
+    does without it for the first two and the fourth, and chooses 10, 20, 40, 10 and 10 pairs; 40 for eight clients
     of MNIST or a9a.
 
     Examples

@@ -202,15 +202,17 @@ def is_tiny(objective: Any) -> bool:
 def usual_history(objective: Any) -> int:
     """Return 40, 20 or 10 pairs, by the sizes of the pairs and of the data of a client; 20 where there are no rows.
 
-    More pairs save gradients. Their numbers must be at most those of the data (or 500), because they are kept for every
-    client, and at most an eighth of them (or 16,000, which stay in the cache of a CPU), because each step reads all of
-    them; and they must be at most two for each number of the model, beyond which they tell little that is new. The data
-    are those of the largest client of the federation: a client alone chooses the same.
+    More pairs save gradients. Their numbers must be at most twice those of the data, of tiny ones at most as many (or
+    500), because they are kept for every client, and at most an eighth of the data (or 16,000, which stay in the cache
+    of a CPU), because each step reads all of them; and pairs must be at most two for each number of the model, beyond
+    which they tell little that is new. The data are those of the largest client of the federation: a client alone
+    chooses the same.
     """
     size, data = math.prod(objective.shape), _numbers(objective)
     if data == math.inf:
         return 20
-    most = min(min(max(data, 2**9), max(data // 8, 2**14)) // (2 * size), 2 * size)
+    kept = data if is_tiny(objective) else 2 * data
+    most = min(min(max(kept, 2**9), max(data // 8, 2**14)) // (2 * size), 2 * size)
     return next((history for history in (40, 20) if history <= most), 10)
 
 

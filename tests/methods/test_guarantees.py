@@ -516,7 +516,7 @@ def test_the_usual_solver_is_suggested_unless_there_is_one(name: str) -> None:
     kind = ALGORITHMS[name]
     assert kind(**options).suggested(STRONG).solver == Exact()
     assert kind(solver=LBFGS(), **options).suggested(STRONG).solver == LBFGS()
-    assert kind(**options).suggested(logistic()).solver == LBFGS(history=40, precondition=False)  # few short rows
+    assert kind(**options).suggested(logistic()).solver == LBFGS(history=10, precondition=False)  # few short rows
 
 
 @pytest.mark.parametrize("name", ["apda-inexact", "fedavg"])

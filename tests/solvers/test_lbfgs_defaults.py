@@ -63,15 +63,16 @@ def test_the_default_of_wide_sparse_rows_needs_a_smooth_loss_and_not_the_scales_
     [
         ((10, 2), 10),
         ((50, 11), 20),
-        ((71, 31), 20),
+        ((71, 31), 40),
         ((20, 21), 10),
         ((225, 65, 10), 10),
         ((4070, 124), 40),
         ((7500, 785, 10), 40),
         # five hundred numbers are few for any client, and two pairs for each number of the model are enough
         *[((1, 9), 10), ((1, 10), 20), ((1, 12), 20), ((1, 13), 10), ((99, 19), 20), ((99, 20), 40)],
-        # otherwise the pairs are at most the data
-        *[((80, 100), 40), ((79, 100), 20), ((40, 100), 20), ((39, 100), 10), ((80, 50, 2), 20)],
+        # otherwise the pairs are at most the data where these are tiny, and twice the data where they are not
+        *[((46, 22), 20), ((47, 22), 40), ((20, 50), 10), ((21, 50), 20)],
+        *[((40, 100), 40), ((39, 100), 20), ((20, 100), 20), ((19, 100), 10), ((40, 50, 2), 20)],
         # 16,000 numbers are read in hardly any time
         *[((100, 204), 40), ((100, 205), 20), ((100, 409), 20), ((100, 410), 10)],
         # and more are few beside eight times as many
