@@ -438,6 +438,7 @@ TABLE |= {
     ),
     "dualopt/solvers/_dual_rows.py": _solver(
         "_dual_rows",
+        Selected("tests/solvers/test_dual_rows.py"),
         Selected("tests/solvers/test_solutions.py", "dual|interior"),
         Selected("tests/solvers/test_free_intercepts.py"),
     ),
