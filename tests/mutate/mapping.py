@@ -854,7 +854,7 @@ TABLE |= {
             )
         )
         for name, tests, instances in (
-            ("finite_sum", ("linear",), "Squared|Multinomial"),
+            ("finite_sum", ("linear", "one_point"), "Squared|Multinomial"),
             ("objective", ("objective",), "quadratic|squares"),
             ("composite", ("objective",), "composite"),
             ("wrapper", ("objective", "sharpness_aware"), "nonconvex|metric|scales"),
