@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.client_states import ClientStates
-from dualopt.engine._steps import Proposed, averaged, commit, remembered, weighed, weights_in
+from dualopt.engine._steps import Proposed, averaged, commit, counted, remembered, weighed, weights_in
 from dualopt.methods import AFedPD, FedAvg, FedDyn
 from dualopt.methods.participation import first_round
 
@@ -30,6 +30,19 @@ def test_the_weight_of_a_round_is_the_part_of_its_clients() -> None:
     assert weighed(ROUND, WEIGHTS).weight == pytest.approx(0.6)
     assert weighed(ROUND, None) is ROUND
     assert weighed(ROUND, None, 0.5).kept == weighed(ROUND, WEIGHTS, 0.5).kept == 0.5
+
+
+def test_of_those_who_computed_some_count() -> None:
+    """Their states, those of their solvers, and what they remember, by the rows in which they stand."""
+    state, solver, memory = np.arange(3.0), np.arange(6.0).reshape(3, 2), np.arange(10.0, 13.0)
+    proposed = Proposed((1, 4, 6), (state,), (solver,), state, None, (memory,), 5)
+    assert counted(proposed, [0, 1, 2]) is proposed
+    assert counted(proposed, []) is None
+    some = counted(proposed, [0, 2])
+    assert some is not None
+    assert (some.ids, some.vectors) == ((1, 6), 5)
+    found = [some.active[0].tolist(), some.solver[0].tolist(), some.memory[0].tolist()]
+    assert found == [[0.0, 2.0], [[0.0, 1.0], [4.0, 5.0]], [10.0, 12.0]]
 
 
 def test_memories_are_zero_at_first() -> None:

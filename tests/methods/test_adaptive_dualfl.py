@@ -15,8 +15,10 @@ import pytest
 from dualopt import run
 from dualopt.engine.rounds import iterate
 from dualopt.methods import AdaptiveDualFL, DualFL, GapRestartedDualFL, RestartedDualFL
-from dualopt.methods.adaptive_dualfl import quotient
+from dualopt.methods.adaptive_dualfl import Server, Upload, quotient
 from dualopt.methods.dualfl import momentum
+from dualopt.methods.gap_restarted_dualfl import Message
+from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
 from dualopt.runs.reference import newton
 from dualopt.solvers import Exact
@@ -113,6 +115,45 @@ def test_rounds_are_those_of_the_definition(
         found += [row.event] if row.event else []
         assert (s.server.left > 0.0) == (found[-1:] == ["held"])
     assert found == events
+
+
+def decided(*, t: float, s: float, slope: float = -9.0, **met: float) -> tuple[Server, Message]:
+    """What a growing momentum becomes with nu = 2 at the model (3, 4), after (3, 3): the gap is 36, as at first."""
+    numbers = {"slope": slope, "energy": 3.0, "dual": 8.0, "product": 0.0, "square": 0.0}
+    numbers = {**numbers, "slope_product": 0.0, "slope_square": 0.0, **met}
+    mean = Upload(np.array([3.0, 4.0]), **{name: np.asarray(number) for name, number in numbers.items()})
+    before = Server(np.array([3.0, 3.0]), t, s, left=0.0, gap=36.0, dual=40.0, energy=4.0)
+    round = Round(n=5, n_clients=3, clients=(0, 1, 2), communicate=True, seed=0)
+    return AdaptiveDualFL(nu=2.0).server(before, mean, round)
+
+
+def test_the_larger_of_what_points_and_half_of_what_gradients_meet() -> None:
+    """The first quotient is 1/4 each time; half of the second one is less, and then more."""
+    for gradients, expected in ((0.4, 0.25), (0.6, 0.3), (2.0, 1.0)):
+        server, _ = decided(t=1.0, s=1.5, product=1.0, square=4.0, slope_product=gradients, slope_square=1.0)
+        assert (server.s, server.left) == (expected, 0.0)
+
+
+def test_when_the_momentum_is_held() -> None:
+    """Of a gap that is no larger than the first one: where slopes say uphill, or the momentum is as long as s bears.
+
+    A model that moved by 1 leads uphill where the mean of the slopes is above -1.
+    """
+    for t, s, slope, held in (
+        (1.5, 0.5, -0.75, True),
+        (1.5, 0.5, -1.25, False),
+        (1.0, 0.5, -0.75, False),  # there is no momentum yet
+        (2.0, 1.0, -1.25, True),
+        (2.0, 0.75, -1.25, False),
+    ):
+        server, message = decided(t=t, s=s, slope=slope)
+        assert server.s == s
+        assert server.gap == 36.0
+        if held:
+            steady = math.sqrt(1.0 + 1.0 / s)
+            assert (server.t, server.left, message.beta) == (steady, 1.0 - 1.0 / steady, 0.0)
+        else:
+            assert (server.t, message.beta, server.left) == (*momentum(t, 0.0), 0.0)
 
 
 @cache

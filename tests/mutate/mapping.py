@@ -438,6 +438,7 @@ TABLE |= {
     ),
     "dualopt/solvers/_dual_rows.py": _solver(
         "_dual_rows",
+        Selected("tests/solvers/test_dual_rows.py"),
         Selected("tests/solvers/test_solutions.py", "dual|interior"),
         Selected("tests/solvers/test_free_intercepts.py"),
     ),
@@ -853,7 +854,7 @@ TABLE |= {
             )
         )
         for name, tests, instances in (
-            ("finite_sum", ("linear",), "Squared|Multinomial"),
+            ("finite_sum", ("linear", "one_point"), "Squared|Multinomial"),
             ("objective", ("objective",), "quadratic|squares"),
             ("composite", ("objective",), "composite"),
             ("wrapper", ("objective", "sharpness_aware"), "nonconvex|metric|scales"),

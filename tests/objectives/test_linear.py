@@ -358,6 +358,16 @@ def test_exact_minimisers_are_of_squares_that_are_strongly_convex() -> None:
             f.exact_minimiser(LocalProblem(objective=f))
 
 
+@pytest.mark.parametrize(
+    ("loss", "more"),
+    [("squared", {"hessian", "exact"}), ("logistic", {"hessian"}), ("poisson", {"hessian"}), ("hinge", set())],
+)
+def test_hessians_are_of_losses_without_kinks(loss: str, more: set[str]) -> None:
+    """Those of Poisson have no bound, and are there all the same."""
+    f = linear_model(np.ones((2, 1)), [1, 1], loss=loss, mu=0.1)
+    assert f.offers == {"samples", "preconditioner"} | more
+
+
 def test_no_loss_is_no_loss() -> None:
     with pytest.raises(ValueError, match=r"^loss must be a Loss or its name, such as 'logistic', not a float"):
         linear_model(np.eye(2), np.ones(2), loss=3.0, mu=1.0)  # pyright: ignore[reportArgumentType]

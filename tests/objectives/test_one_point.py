@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 
 from dualopt import DistributedLBFGS, run
+from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Multinomial
 from dualopt.objectives import LinearModel, finite_sum, linear_model
 
@@ -61,6 +63,16 @@ def test_it_is_of_these_clients(passes: list[int]) -> None:
     part = f.select([2, 0]).value_and_gradient(theta)[0]
     assert part.tobytes() == whole[[2, 0]].tobytes()
     assert passes == [3, 2]
+
+
+def test_arrays_of_other_libraries_take_a_pass_each_time(passes: list[int]) -> None:
+    """That a stack is one point is seen by its strides, which arrays of the standard do not have."""
+    X, y = strict.asarray([[1.0, 2.0], [3.0, -1.0]]), strict.asarray([1.0, -1.0])
+    f = linear_model(X, y, loss="logistic", mu=0.1, clients=2, intercept=False)
+    for theta in (strict.zeros((2,)), strict.zeros((2, 2))):
+        for _ in range(2):
+            np.testing.assert_allclose(to_numpy(f.value_and_gradient(theta)[0]), np.log(2.0), rtol=1e-15)
+    assert passes == [2] * 4
 
 
 def test_small_data_keep_nothing() -> None:

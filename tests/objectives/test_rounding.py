@@ -155,17 +155,19 @@ OFFSET = np.array([0.5, -3.0, 1.0, 2.0, -0.25])
 
 
 @pytest.mark.parametrize("offset", [None, OFFSET], ids=["plain", "offset"])
-@pytest.mark.parametrize("size", [0.0, 0.5, 20.0])
-def test_the_bound_of_steep_losses_row_by_row(size: float, offset: np.ndarray | None) -> None:
-    """exp(z) - y z: slopes at both ends of the interval of a predictor, times half its length, and the loss's own."""
-    y, loss, ridge = np.array([1.0, 4.0, 0.0, 2.0, 7.0]), Poisson(), 0.7
-    options = {} if offset is None else {"offset": offset}
-    f = linear_model(ROWS, y, loss=loss, mu=ridge, clients=list(PARTS), weights=WEIGHTS, intercept=False, **options)
-    theta, value = size * np.array([[0.5, 0.25], [-2.0, 0.125]]), np.array([0.3, 1.7])
+@pytest.mark.parametrize(("size", "weak"), [(0.0, 1.0), (0.0, 2.0**-1000), (0.5, 1.0), (20.0, 1.0)])
+def test_the_bound_of_steep_losses_row_by_row(size: float, weak: float, offset: np.ndarray | None) -> None:
+    """exp(z) - y z: slopes at both ends of the interval of a predictor, times half its length, and the loss's own.
+
+    Where weights are next to nothing, what may underflow counts.
+    """
+    y, loss, ridge, weights = np.array([1.0, 4.0, 0.0, 2.0, 7.0]), Poisson(), 0.7, weak * WEIGHTS
+    f = linear_model(ROWS, y, loss=loss, mu=ridge, clients=list(PARTS), weights=weights, offset=offset, intercept=False)
+    theta, value = size * np.array([[0.5, 0.25], [-2.0, 0.125]]), weak * np.array([0.3, 1.7])
     found = f.rounding(theta, value, np.zeros_like(theta))
     o = np.zeros(5) if offset is None else offset
     for j, rows in enumerate(PARTS):
-        X, w, labels, m, p = ROWS[rows], WEIGHTS[rows], y[rows], 3, 2
+        X, w, labels, m, p = ROWS[rows], weights[rows], y[rows], 3, 2
         length, longest = np.linalg.norm(theta[j]), math.sqrt(p) * np.abs(X).max()
         z, W = X @ theta[j] + o[rows], w.sum()
         shift = gamma(p + 2, value) * longest * length + p * LEAST + gamma(2, value) * np.abs(o[rows])
@@ -178,6 +180,17 @@ def test_the_bound_of_steep_losses_row_by_row(size: float, offset: np.ndarray | 
         lost = LEAST * (m + p) * (1.0 + ridge) * (1.0 + math.sqrt(W) * longest + longest)
         np.testing.assert_allclose(found.value[j], values + lost * (1.0 + W), rtol=1e-9)
         np.testing.assert_allclose(found.gradient[j], gradients + lost, rtol=1e-9)
+
+
+def test_the_bound_of_large_offsets() -> None:
+    """Hinges that are zero at the zero model, by offsets whose norms are 13 and 4 with the weights of the rows."""
+    X, y, offset, weights = np.ones((3, 2)), [1.0, -1.0, 1.0], [11.0, -4.0, 8.0], [1.0, 3.0, 0.25]
+    clients = [[0, 1], [2]]
+    f = linear_model(X, y, loss=Hinge(), mu=0.7, clients=clients, weights=weights, offset=offset, intercept=False)
+    assert f.value(f.zeros()).tolist() == [0.0, 0.0]
+    found = f.rounding(f.zeros(), np.zeros(2), f.zeros())
+    # slopes of at most 1, with the roots 2 and 1/2 of the sums of weights
+    np.testing.assert_allclose(found.value, gamma(2, X) * np.array([2.0 * 13.0, 0.5 * 4.0]), rtol=1e-14)
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0])
