@@ -179,7 +179,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         "rho = 0": "-",
         "gradient restart": "-",
         "gap restart": "--",
-        "adaptive": (0, (1, 0.6)),
+        "adaptive": "-",
         "best rho": "-.",
     }
     columns = 2 if len(shown) == 4 else min(3, len(shown))
@@ -191,7 +191,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             if trace is None:
                 continue
             method, words = name.split(", ")
-            colour = plotting.style(method).color
+            colour = plotting.style("AdaptiveDualFL" if words == "adaptive" else method).color
             width, shade = (
                 (1.1 if words in ("suggested", "rho = 0", "best rho") else 1.8),
                 (0.35 if words == "rho = 0" else 1.0),

@@ -85,12 +85,12 @@ class AdaptiveDualFL(GapRestartedDualFL):
               B_n = \prod_i\Bigl(1 - \frac1{t_i}\Bigr), \tag{4}
 
     :math:`G_0` of the round in which it was forgotten. As soon as (4) fails, s was wrong: the dual point of the round
-    before is taken back, s is halved, and the momentum grows anew. Hence the certified gap always falls as the estimate
-    says, s is never below :math:`\min(\text{first}, \sigma/2)`, and the rounds for a certified gap are at most
-    :math:`\sqrt{2L/\nu}\,\log(G/\epsilon)` and a multiple of :math:`\sqrt{L/\nu}`, with all constants in
-    ``theory/frontier/adaptive_dualfl.py``. It does not know L. Clients with kinks have :math:`\sigma = 0`, and no rate
-    is proved for them. Clients compute one value of :math:`f_j` more in each round, half a gradient, keep one
-    vector more than with the gap restart, and send seven scalars. Measured in docs/no_tuning.md.
+    before is taken back, s is halved, and the momentum grows anew. So with exact local solutions the certified gap
+    falls as the estimate says, s is never below :math:`\min(\text{first}, \sigma/2)`, and for ``first`` = 1 the rounds
+    for a certified gap are at most :math:`\sqrt{2L/\nu}\,\log(G/\epsilon)` and a multiple of :math:`\sqrt{L/\nu}`, with
+    all constants in ``theory/frontier/adaptive_dualfl.py``. It does not know L. Clients with kinks have :math:`\sigma =
+    0`, and no rate is proved for them. Clients compute one value of :math:`f_j` more in each round, half a gradient,
+    keep one vector more than with the gap restart, and send seven scalars. Measured in docs/no_tuning.md.
 
     Parameters
     ----------

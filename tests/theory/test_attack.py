@@ -27,6 +27,7 @@ from theory.attack._witness import witness
 from theory.attack.dualfl import certified, sublinear
 from theory.dualfl.exact_solutions import theorem_3_2 as THEOREM_3_2
 from theory.mutations.dualfl import MUTATIONS
+from theory.mutations.frontier import MOMENTUM
 
 TARGETS = targets()
 WRONG = ["a1_range_of_rho", "p1_scale_of_constants", "p8_initial_duals"]
@@ -83,6 +84,20 @@ def test_wrong_methods_break_theorem_3_2(row: str, rounds: int) -> None:
 
     assert attack(THEOREM_3_2, wrong, evaluations=120).violated
     assert not attack(THEOREM_3_2, partial(sublinear, N=2, d=2, rounds=rounds), evaluations=20).violated
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("estimates that nothing refutes", "adaptive_rounds"),
+        ("epochs that begin with any gap", "adaptive_rounds"),
+        ("momentum that is not forgotten", "adaptive_gap"),
+    ],
+)
+def test_wrong_momentum_that_adapts_is_found(row: str, name: str) -> None:
+    claim, (_, right, *_) = TARGETS[name]
+    assert attack(claim, lambda parameters: MOMENTUM[row](right(parameters)), evaluations=88).violated
+    assert not attack(claim, right, evaluations=20).violated
 
 
 class GreatestMu(Quadratic):

@@ -116,6 +116,11 @@ def test_rounds_of_the_momentum_that_adapts() -> None:
     # growing: t >= (n + 1)/2, so that t^2 s >= 4 at the latest for n + 1 = 4/sqrt(s); then G <= G_0
     n, s = sp.symbols("n s", positive=True)
     assert sp.simplify(sp.solve(sp.Eq(((n + 1) / 2) ** 2 * s, TELLS), n)[0] + 1 - 4 / sp.sqrt(s)) == 0
+    # or after one round, for s > 16: held momentum is shorter than its bound by more than that one
+    for estimate in (16.0, 100.0, 1e6):
+        for fall in (1.0, 1e9):
+            longest = math.log(5.0 * fall) / -math.log1p(-math.sqrt(estimate / (1.0 + estimate)))
+            assert 1.0 + longest <= math.log(5.0 * fall)
     for kappa in (2.1, 5.0, 5.1, 101.0, 1e3, 3e5):
         sigma = 1.0 / (kappa - 1.0)
         for fall in (1.0, 1e3, 1e12):

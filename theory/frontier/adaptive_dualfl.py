@@ -55,8 +55,8 @@ g(\bar w_n)` they add up to :math:`E_d(\xi^n) + NE(\bar w_n) \le B_n(E_d(\xi^0) 
   least energy so far in the :math:`G_0` of the new epoch.
 
 Then :math:`s_n \ge \min(\text{first}, \frac\sigma2)` always, the gaps with which epochs begin never rise, (3) fails at
-most :math:`K = 1 + \log_2(\text{first}/\sigma)` times, never if first is at most :math:`\sigma`, and in round n of held
-momentum, with the smaller G of its gap and of that with which its epoch began,
+most :math:`K = 1 + \log_2(\text{first}/\sigma)` times, never if first is at most :math:`\sigma`, and in a round n in
+which (3) does not fail, with the gap G with which its epoch began, or its own if that is smaller and momentum is held,
 
 .. math:: n \le 1 + \sqrt{1 + 1/s_0}\,\ln\frac{G_1}G + \sum_{k=0}^K\Bigl(\frac4{\sqrt{s_k}} + \ln5\sqrt{1 + 1/s_k} +
           1\Bigr), \qquad s_k = 2^k\tfrac\sigma2 \tag{4}
@@ -67,13 +67,15 @@ momentum, with the smaller G of its gap and of that with which its epoch began,
 *Proof.* What (1) and (2) show is at least :math:`\sigma`. (3) fails only where the s with which its epoch began exceeds
 :math:`\sigma`; the s of that round is then at least :math:`\sigma`, its half at least :math:`\sigma/2`. So the k-th
 failure but one from the end had :math:`s \ge 2^{k}\sigma`, :math:`k = 0, 1, \dots`, and the first an s of at most
-first. *Growing*: as :math:`t_n \ge (n+1)/2`, the epoch is no longer than :math:`4/\sqrt{s}`, with the last s: then
-:math:`t_n^2s \ge 4`, and (2) makes that :math:`\sqrt{G_n} + \sqrt{G_0} \ge 2\sqrt{G_n}`. *Held*: :math:`1 - \alpha_i
-\le 1 - \sqrt{\rho_n}`, and with :math:`r^2 = G_0/G_n` (3) says :math:`1 \le B_n(2r^2 + 2r + 1)`, so that the round is
-at most :math:`\ln(5\max(r^2, 1))/\sqrt{\rho_n}`, one more if (3) fails in the next. *Together*: E_d does not rise from
-the beginning of an epoch, because :math:`E_d(\xi^{n+1}) + \frac12|\xi^{n+1} - \xi^n|_\nu^2 \le E_d(\xi^n) +
-\frac{\beta^2}2|\xi^n - \xi^{n-1}|_\nu^2`; so the next epoch has a :math:`G_0` of at most the :math:`G_0` and the last
-gap, before (3) failed, of this one, and the logarithms add up. ∎
+first. *Growing*: as :math:`t_n \ge (n+1)/2`, the epoch is no longer than :math:`\max(1, 4/\sqrt s)`, with the last s:
+then :math:`t_n^2s \ge 4`, and (2) makes that :math:`\sqrt{G_n} + \sqrt{G_0} \ge 2\sqrt{G_n}`. *Held*: (3.4) keeps
+:math:`t_i \le 1/\sqrt{\rho_i} \le 1/\sqrt{\rho_n}`, and with :math:`r^2 = G_0/G_n` (3) says :math:`1 \le B_n(2r^2 + 2r
++ 1)`, so that the round is at most :math:`\ln(5\max(r^2, 1))/\ln\frac1{1 - \sqrt{\rho_n}} \le
+\ln(5\max(r^2, 1))/\sqrt{\rho_n}`, one more if (3) fails in the next. Where s exceeds 16 the first of these two is less
+than the second by more than the one round in which the momentum grew. *Together*: E_d does not rise from the
+beginning of an epoch of held momentum, because :math:`\beta \le 1` and :math:`E_d(\xi^{n+1}) + \frac12|\xi^{n+1} -
+\xi^n|_\nu^2 \le E_d(\xi^n) + \frac{\beta^2}2|\xi^n - \xi^{n-1}|_\nu^2`; so the next epoch has a :math:`G_0` of at most
+the :math:`G_0` and the last gap, before (3) failed, of this one, and the logarithms add up. ∎
 
 Theorem 3.3 with L known has :math:`\sqrt\kappa\ln(1/\epsilon)`. The second line of the rule is what is fast in
 practice: as long as s is far above :math:`\sigma`, and the gap falls as (3) says, rounds are those of a problem with
@@ -248,7 +250,8 @@ def adaptive_gap(case: Case, *, half: float = 0.5) -> Iterator[Inequality]:
     r" \min(\text{first}, \frac\sigma2)$, in rounds of held momentum that are not the last of an epoch $G_n \le"
     r" B_n(G_0 + (\sqrt{G_n} + \sqrt{G_0})^2)$, and $n \le 1 + \sqrt{1 + 1/s_0}\ln\frac{G_1}G + \sum_{k=0}^K("
     r"\frac4{\sqrt{s_k}} + \ln5\sqrt{1 + 1/s_k} + 1)$, $s_k = 2^k\sigma/2$, $K = 1 + \log_2(\text{first}/\sigma)$, or"
-    r" $K = 0$ and $s_0 = \text{first} \le \sigma$; for first = 1 and $\kappa \ge 2$ at most"
+    r" $K = 0$ and $s_0 = \text{first} \le \sigma$, G the gap with which the epoch of round n began, or $G_n$ if it is"
+    r" less and the momentum held; for first = 1 and $\kappa \ge 2$ at most"
     r" $\sqrt{2\kappa}\ln\frac{G_1}G + 28\sqrt\kappa + 3\log_2\kappa$.",
     assumptions=of_smooth,
     rtol=1e-9,
@@ -258,7 +261,8 @@ def adaptive_rounds(case: Case, *, times: float = 1.0) -> Iterator[Inequality]:
     r"""AdaptiveDualFL: how many rounds a certified gap takes, without knowing L.
 
     Compare, as long as gaps are not rounding, the curvature met and the estimates with :math:`\sigma`, the gaps with
-    what estimates promise, and the rounds with (4). ``times`` is for wrong variants: of the condition number less one.
+    what estimates promise, first gaps with those before, and the rounds with (4), also where the momentum grows.
+    ``times`` is for wrong variants: of the condition number less one.
     """
     kappa = 1.0 + times * (condition(case) - 1.0)
     sigma, begun, beginning = 1.0 / (kappa - 1.0), math.nan, math.inf
@@ -268,14 +272,18 @@ def adaptive_rounds(case: Case, *, times: float = 1.0) -> Iterator[Inequality]:
         if gap <= TELLING * step.found.rounding:
             return
         if math.isinf(step.first):
-            begun = gap
+            begun = beginning = gap
             continue
         yield Inequality(step.n, sigma, step.met, "curvature met")
         yield Inequality(step.n, least, step.s, "estimate", 1e-12 * least)
-        yield Inequality(step.n, step.first, beginning, "first gap of an epoch")
+        if step.first != beginning:
+            yield Inequality(step.n, step.first, beginning, "first gap of an epoch")
         beginning = step.first
-        if step.held and not step.refuted:
+        if step.refuted:
+            continue
+        if step.held:
             both = (math.sqrt(gap) + math.sqrt(step.first)) ** 2
             yield Inequality(step.n, gap, step.left * (step.first + both), "gap of held momentum", step.found.rounding)
-            longest = longest_run(kappa, case.algorithm.first, begun / min(gap, step.first))
-            yield Inequality(step.n, float(step.n), longest, "rounds")
+        least_gap = min(gap, step.first) if step.held else step.first
+        longest = longest_run(kappa, case.algorithm.first, begun / least_gap)
+        yield Inequality(step.n, float(step.n), longest, "rounds")
