@@ -401,7 +401,6 @@ def test_processes_may_have_other_rows_and_must_have_the_same_columns() -> None:
 
 def test_where_offsets_came_from_is_kept() -> None:
     X, y = np.ones((3, 1)), np.array([1.0, 2.0, 0.0])
-    origins = [
-        linear_model(X, y, loss="poisson", mu=0.1, **{kind: [1.0, 2.0, 3.0]}).offset for kind in ("offset", "exposure")
-    ]
+    given: list[dict[str, Any]] = [{kind: [1.0, 2.0, 3.0]} for kind in ("offset", "exposure")]
+    origins = [linear_model(X, y, loss="poisson", mu=0.1, **options).offset for options in given]
     assert [origin.kind for origin in origins if origin is not None] == ["offset", "exposure"]

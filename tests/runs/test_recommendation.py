@@ -138,7 +138,9 @@ def test_the_similarity_is_measured_without_the_regulariser_and_without_moving_t
 class Dear(Quadratic):
     """Quadratics of which a gradient costs as much as four."""
 
-    gradient_cost = 4.0
+    @property
+    def gradient_cost(self) -> float:
+        return 4.0
 
 
 @pytest.mark.parametrize("kind", [Quadratic, Dear])
