@@ -228,6 +228,8 @@ def test_the_network_of_feddyn() -> None:
         image_shape(50)
     with pytest.raises(ValueError, match="larger images than of 64 features"):
         cnn_of_feddyn(64, 10)
+    least = cnn_of_feddyn(256, 10)  # 16 x 16: 6 x 6 after the first pooling, one number after the second
+    assert least(torch.zeros((2, 256))).shape == (2, 10)
 
 
 # What is refused.
@@ -243,6 +245,11 @@ class Centred(torch.nn.Linear):
         return super().forward(input - input.mean(dim=0))
 
 
+class Twice(torch.nn.Linear):
+    def forward(self, input: Any) -> Any:
+        return super().forward(input), super().forward(input)
+
+
 def nets(*layers: Any) -> Any:
     return torch.nn.Sequential(*layers, torch.nn.Linear(SIDE * SIDE, CLASSES))
 
@@ -256,6 +263,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (lambda: Noisy(36, CLASSES), {}, "it draws random numbers."),
     (lambda: Centred(36, CLASSES), {}, "but it looks at other rows."),
     (lambda: torch.nn.Linear(36, 4), {}, "module must return a tensor of shape (2, 3) for 2 rows, not shape (2, 4)."),
+    (lambda: Twice(36, CLASSES), {}, "module must return a tensor of shape (2, 3) for 2 rows, not a tuple."),
     (lambda: torch.nn.Linear(35, 3), {}, "module cannot be called with rows of shape (36,): "),
     (torch.nn.Flatten, {}, "module must have trainable parameters."),
     (lambda: linear().half(), {}, "module must have parameters of float32 or of float64, not of torch.float16."),
