@@ -44,7 +44,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             [
                 Panel(
                     lines={name: (trace["round"], trace["error"]) for name, trace in chosen[percent].items()},
-                    title=f"{percent}% of {CLIENTS} clients" if kind == KINDS[0] else "",
+                    title=f"{percent}%" if kind == KINDS[0] else "",
                     xlabel="rounds" if kind == KINDS[-1] else "",
                     ylabel=f"{kind}\n{YLABELS[kind]}" if percent == percents[0] else "",
                     ylim=(0.5 * lowest, TOP[kind]),
@@ -52,7 +52,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 for percent in percents
             ]
         )
-    title = f"{settings.title.partition(',')[0]}, Dirichlet(0.3) clients, $\\rho=\\alpha$ = {RHO:g}"
+    title = f"{settings.title.partition(',')[0]}, shares of {CLIENTS} Dirichlet(0.3) clients, $\\rho=\\alpha$ = {RHO:g}"
     return draw_panels(rows, legend=LEGEND, title=title, width=settings.width)
 
 

@@ -16,7 +16,9 @@ IMPORTED_AS = {"scikit-learn": "sklearn"}
 def brought(extra: str, project: dict) -> Iterator[str]:
     """Yield the packages of an extra, of those that it names, and those that are always there."""
     for requirement in (*project["dependencies"], *project["optional-dependencies"][extra]):
-        name, extras = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement).groups()
+        found = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement)
+        assert found, requirement
+        name, extras = found.groups()
         if name != "dualopt":
             yield IMPORTED_AS.get(name, name.replace("-", "_"))
         for other in (extras or "").split(",") if name == "dualopt" else ():
