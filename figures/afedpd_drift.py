@@ -25,6 +25,7 @@ LEGEND = {
 YLABELS = {"convex": r"$(E - E^*)/|E^*|$", "nonconvex": r"$|\nabla E|^2$"}
 TOP = {"convex": 1e3, "nonconvex": 1e1}
 CLEARLY = 1.1
+HUGE = 1e3  # times the first energy: from there on a run has diverged, though its numbers be finite
 LAST = 10  # rounds: their median is the level that a curve has reached
 
 
@@ -72,14 +73,18 @@ def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
 
 
 def level(trace: Trace) -> float:
-    """Return the median error of the last rounds, infinite for a run that diverged.
+    """Return the median error of the last rounds, infinite for a run that diverged, or ends at a huge energy.
 
     Examples
     --------
-    >>> columns = {"round": range(3), "error": [9.0, 3.0, 1.0]}
+    >>> columns = {"round": range(3), "error": [9.0, 3.0, 1.0], "energy": [2.0, 1.0, 0.5]}
     >>> level(Trace(columns=columns, status="max_rounds", theta=None))
     3.0
     >>> level(Trace(columns=columns, status="diverged", theta=None))
     inf
+    >>> level(Trace(columns=columns | {"energy": [2.0, 1e4, 1e9]}, status="max_rounds", theta=None))
+    inf
     """
-    return float(np.inf if trace.status == "diverged" else np.median(trace["error"][-LAST:]))
+    energy = trace["energy"]
+    explodes = trace.status == "diverged" or not energy[-1] <= HUGE * abs(energy[0])
+    return float(np.inf if explodes else np.median(trace["error"][-LAST:]))

@@ -118,6 +118,7 @@ def test_the_two_figures_share_their_runs(settings, monkeypatch):
 
 def made_up(error: float, status: str = "max_rounds", dual: float = 1.0) -> Trace:
     columns = {"round": range(31), "error": [9.0] * 15 + [error] * 16, "primal": [8.0] * 31, "dual": [dual] * 31}
+    columns["energy"] = [1.0] * 31
     return Trace(columns=columns, status=status, theta=None, parameters={})
 
 
