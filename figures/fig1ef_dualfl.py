@@ -56,11 +56,18 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     rhos = {label: trace for label, trace in traces.items() if label.startswith("rho")}
     fewest = fig1c_rho.CLIENTS
     reference = {POOLED: traces[POOLED]}
-    _panel(left, clients | reference, "round", f"({letters[0]}) clients, " + rf"$\rho$ = {settings.tuned_rho:g}")
-    _panel(middle, rhos | reference, "round", rf"({letters[1]}) $\rho$, {fewest} clients; dashed: in no theorem")
+    look = plotting.styles(list(rhos))
+    _panel(
+        left,
+        clients | reference,
+        plotting.styles(list(clients)),
+        "round",
+        f"({letters[0]}) clients, " + rf"$\rho$ = {settings.tuned_rho:g}",
+    )
+    _panel(middle, rhos | reference, look, "round", rf"({letters[1]}) $\rho$, {fewest} clients; dashed: in no theorem")
     chosen = (f"rho = {settings.tuned_rho:g}", fig1c_rho.SUGGESTED)
     work = {label: rhos[label] for label in chosen} | {label: traces[label] for label in REFERENCES}
-    _panel(right, work, "gradients", f"work, {fewest} clients")
+    _panel(right, work, look, "gradients", f"work, {fewest} clients")
     for axes in (left, middle):
         axes.set_xlabel("communication rounds; of L-BFGS, gradients")
         axes.set_xlim(0, 1.02 * max(trace.last["round"] for trace in (clients | rhos).values()))
@@ -99,8 +106,7 @@ def _after(trace: Trace, column: str, cost: int) -> str:
     return f"{trace['error'][spent <= cost][-1]:.1e}" if spent[-1] >= cost else "-"
 
 
-def _panel(axes: Axes, traces: Mapping[str, Trace], x: str, title: str) -> None:
-    look = plotting.styles([label for label in traces if label not in REFERENCES])
+def _panel(axes: Axes, traces: Mapping[str, Trace], look: Mapping[str, plotting.Style], x: str, title: str) -> None:
     for position, (label, trace) in enumerate(traces.items()):
         style = look.get(label, plotting.Style("0.4", "", REFERENCES.get(label)))
         if label not in REFERENCES:
