@@ -102,22 +102,6 @@ TELLING = 1e4  # gaps beyond so many times their rounding are compared
 RULES: dict[str | None, type[DualFL]] = {None: DualFL, "gradient": RestartedDualFL, "gap": GapRestartedDualFL}
 
 
-class EpochRound(NamedTuple):
-    """A round of DualFL, as part of its epoch."""
-
-    n: int  # of all rounds, from 1
-    place: int  # in the epoch, from 1
-    first: float  # G_0, infinite in the first epoch, which has no gap to begin with
-    gap: float  # G_n
-    rounding: float  # of G_n
-    slopes: float  # |grad g(w-bar) - xi^0|^2 in the norm
-    T: float
-    theta: Array
-    xi: Array
-    dual: float  # E_d(xi^n)
-    ends: bool  # whether the epoch ends here
-
-
 def _mean(points: list[Array], weights: list[float]) -> Array:
     return np.einsum("i,i...->...", np.array(weights), np.stack(points)) / sum(weights)
 
@@ -132,6 +116,18 @@ class Measured(NamedTuple):
     local: Array
     dual: float  # E_d(xi^n)
     energy: float  # N E(w-bar_n)
+
+
+class EpochRound(NamedTuple):
+    """A round of DualFL, as part of its epoch."""
+
+    n: int  # of all rounds, from 1
+    place: int  # in the epoch, from 1
+    first: float  # G_0, infinite in the first epoch, which has no gap to begin with
+    found: Measured  # at the mean of the models of the epoch
+    T: float
+    theta: Array
+    ends: bool  # whether the epoch ends here
 
 
 def measured(case: Case, s: Snapshot, w: Array, start: Array) -> Measured:
@@ -162,19 +158,7 @@ def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mea
     for n, s in enumerate(case.snapshots(), start=1):
         found = measured(case, s, mean(models, weights), start)
         theta, ends = s.server.theta, s.server.t == 1.0
-        yield EpochRound(
-            n,
-            place,
-            first,
-            found.gap,
-            found.rounding,
-            found.slopes,
-            sum(weights),
-            theta,
-            found.xi,
-            found.dual,
-            ends,
-        )
+        yield EpochRound(n, place, first, found, sum(weights), theta, ends)
         if ends:
             start, place, first, models, weights = found.xi, 1, found.gap, [theta], [1.0]
         else:
@@ -267,9 +251,9 @@ def restart_gap(case: Case, *, mean: Callable[[list[Array], list[float]], Array]
     """
     half = 0.5 * float(np.sum(parameters(case)))
     for step in path(case, mean=mean):
-        yield Inequality(step.n, step.gap, step.slopes / (2.0 * step.T), "G_n", step.rounding)
+        yield Inequality(step.n, step.found.gap, step.found.slopes / (2.0 * step.T), "G_n", step.found.rounding)
         distance = half * case.distance(step.theta)
-        known = step.gap + step.rounding
+        known = step.found.gap + step.found.rounding
         yield Inequality(step.n, distance, known, "distance", half * case.distance_rounding(step.theta))
 
 
@@ -299,13 +283,15 @@ def restart_epochs(case: Case, *, root: Callable[[float], float] = lambda kappa:
     """
     width = root(condition(case))
     for step in path(case):
-        if step.gap <= TELLING * step.rounding:
+        if step.found.gap <= TELLING * step.found.rounding:
             return
         if math.isinf(step.first):  # before the first restart there is no gap to compare with
             continue
         q = 2.0 * width / (step.place + 1.0)
-        yield Inequality(step.n, math.sqrt(step.gap), q * (math.sqrt(step.gap) + math.sqrt(step.first)), "sqrt G_n")
-        r = math.sqrt(step.first / step.gap)
+        yield Inequality(
+            step.n, math.sqrt(step.found.gap), q * (math.sqrt(step.found.gap) + math.sqrt(step.first)), "sqrt G_n"
+        )
+        r = math.sqrt(step.first / step.found.gap)
         if step.ends:
             yield Inequality(step.n, LEAST_FALL, (1.0 + 2.0 / TELLING) * r, "fall of an epoch")
         longest = max(1.0, 2.0 * (1.0 + min(r, MOST_FALL)) * width)
@@ -341,10 +327,10 @@ def restart_energy(case: Case, *, times: float = 1.0) -> Iterator[Inequality]:
     before = np.zeros_like(case.subgradients)
     energies: list[tuple[int, float, float, float]] = []
     for step in path(case):
-        K = 0.5 * float(np.sum((step.xi - before) ** 2 / column))
-        W = step.dual - lowest + (1.0 + 1.0 / rest) * K
-        energies.append((step.n, W, K, step.rounding + 64.0 * EPSILON * abs(lowest)))
-        before = step.xi
+        K = 0.5 * float(np.sum((step.found.xi - before) ** 2 / column))
+        W = step.found.dual - lowest + (1.0 + 1.0 / rest) * K
+        energies.append((step.n, W, K, step.found.rounding + 64.0 * EPSILON * abs(lowest)))
+        before = step.found.xi
     for (_, W, K, _), (n, W_next, _, rounding) in pairwise(energies):
         yield Inequality(n, W_next + tau * K, W + rounding, "W_n", rounding)
     for (_, W, _, _), (n, W_next, _, rounding) in zip(energies, energies[2:], strict=False):
