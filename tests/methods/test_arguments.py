@@ -125,7 +125,6 @@ SOLVERS = [
     ("corrected-optimized-dualfl", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("gap-restarted-dualfl", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("adaptive-dualfl", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
-    ("fivegcs", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("apda-inexact", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("a-fedpdsam", {"solver": SAMPLES}, {"solver": LBFGS()}, PLAIN),
     ("fedsam", {"solver": STEP}, {"solver": LBFGS()}, PLAIN),

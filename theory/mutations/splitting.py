@@ -13,7 +13,7 @@ from theory.mutations._edits import OtherMethodError, Variant, change, edit, par
 __all__ = ["MUTATIONS"]
 
 STEP = (Scaffnew, "receive", "c.control + self.probability / step_of(self.solver) * (message - c.theta)")
-DUAL = (FiveGCS, "local", "(oracle.evaluate(y).grad_f - self.mu * y) / N")
+CHANGE = (FiveGCS, "local", "self.tau * (message - y)")
 
 
 def another_coin(case: Any) -> Any:
@@ -65,9 +65,7 @@ MUTATIONS: dict[str, Variant] = {
     "5GCS: model not corrected": edit(
         *(FiveGCS, "server", "self.gamma * round.n_clients", "0.0"), caught="fivegcs_one_step"
     ),
-    "5GCS: dual N times too large": edit(
-        *(*DUAL, "oracle.evaluate(y).grad_f - self.mu * y"), caught="fivegcs_one_step"
-    ),
+    "5GCS: dual N times too large": edit(*(*CHANGE, "N * self.tau * (message - y)"), caught="fivegcs_one_step"),
     "5GCS: wrong sign of the dual": edit(FiveGCS, "local", "- N * c.dual", "+ N * c.dual", caught="fivegcs_one_step"),
     "5GCS: far from local solutions": parameters(
         FiveGCS, lambda method, case: {"solver": Gradient(step=1e-4), "stop": Steps(steps=1)}, "fivegcs_one_step"
