@@ -61,8 +61,8 @@ def test_loose_local_solutions_do_not_run_away() -> None:
     f = quadratic(mu=1.0, L=1000.0)
     least = f.mean(f.value(f.minimiser()))
     errors = []
-    for parameters in ({"solver": Exact()}, {"solver": Gradient(), "stop": GradientReduction(factor=0.1)}):
-        trace = run(FiveGCS(**parameters), f, rounds=60, theta0=np.ones(4))
+    for method in (FiveGCS(solver=Exact()), FiveGCS(solver=Gradient(), stop=GradientReduction(factor=0.1))):
+        trace = run(method, f, rounds=60, theta0=np.ones(4))
         errors.append(np.array(trace["energy"]) - least)
     exact, loose = errors
     assert exact[60] < 1e-9 * exact[0]
