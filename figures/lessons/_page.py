@@ -172,12 +172,13 @@ def _asked(name: str, chapter: Chapter) -> str:
         guess = f'<fieldset class="options"><legend>Your guess</legend>{options}</fieldset>'
     if isinstance(ask, AskCurve):
         guess = "<p>Draw over the chart, or move its points.</p>"
-    return f'<div class="guess"><div data-after="false">{guess}</div>{buttons}</div>'
+    held = f'<div data-after="false">{guess}</div>' if guess else ""
+    return f'<div class="guess">{held}{buttons}</div>'
 
 
 def _pictures(name: str, chapter: Chapter) -> str:
     made = []
-    for part in ("plane", "chart"):
+    for part in ("plane", "chart", "errors"):
         one = getattr(chapter, part)
         if one is None:
             continue
