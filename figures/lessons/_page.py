@@ -88,6 +88,12 @@ def section(name: str, chapter: Chapter, made: Tables, among: Collection[str], *
             "theorems": _theorems(chapter),
             "controls": _controls(name, chapter),
             "box": _box(chapter, sub),
+            "notebook": (
+                f'<p><a href="{name}.ipynb" download>The notebook of this chapter</a> makes its picture with public'
+                " functions of dualopt, for you to change.</p>"
+                if name in among
+                else ""
+            ),
             "before": "".join(f"<span>← {_link(n, among, together=together)}</span>" for n in before),
             "after": "".join(f"<span>{_link(n, among, together=together)} →</span>" for n in after),
             "described": described,
