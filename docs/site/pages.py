@@ -219,7 +219,7 @@ def gallery() -> Iterator[tuple[Path, str]]:
 
 
 def lessons() -> Iterator[tuple[Path, str]]:
-    """Yield the texts of the course and their notebooks, with links to exported chapters, and a page that lists them."""
+    """Yield the texts of the course, with links to the exported chapters, its notebooks, and a page that lists them."""
     from figures.lessons import CHAPTERS
     from figures.lessons._notebook import source_of
 
