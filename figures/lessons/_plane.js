@@ -115,7 +115,7 @@ const PLANE_MARKS = {
       const [ux, uy] = size ? [dx / size, dy / size] : [0, 0], [tx, ty] = [x + dx, y + dy], [bx, by] = [tx - head * ux, ty - head * uy];
       picture.below.put(`${key} ${i}`, "path", {
         d: `M${near(x)} ${near(y)}L${near(tx)} ${near(ty)}M${near(bx - 0.5 * head * uy)} ${near(by + 0.5 * head * ux)}L${near(tx)} ${near(ty)}L${near(bx + 0.5 * head * uy)} ${near(by - 0.5 * head * ux)}`,
-        ...pen(m.ink[i], m.dash[i], 3),
+        ...pen(m.ink[i], m.dash[i], 4),
       });
       words.push([`${key} ${i}`, m.label[i] ?? "", [tx, ty], m.ink[i]]);
     });

@@ -112,7 +112,7 @@ CHAPTER = Chapter(
             Curve(of="below", x=LINE.tolist(), label="parabola", ink="bound", dash="dashed"),
             Level(of="energy", label="E at your θ", ink="model", dash="dotted"),
             Level(of="proven", label="E* is not lower", ink="bound", dash="dash-dot"),
-            Level(of="lowest", label="E*", ink="ink", dash="solid", after=True),
+            Level(of="lowest", label="E*", ink="ink", dash="fine", after=True),
             Curve(of="above", x=LINE.tolist(), label="E", ink="model", after=True),
         ),
         x_label="part of the way",
