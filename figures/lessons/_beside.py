@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -37,13 +38,14 @@ def with_method(chapter: Chapter, method: Any, name: str) -> Chapter:
         return chapter
     if not isinstance(chapter.plane, Plane):
         return _on_a_chain(chapter, method, name)
-    own = named(partial(_models, chapter, method), names_of(chapter.beside))
+    beside = _remembered(partial(chapter.beside, method))
+    own = named(partial(_models, beside), names_of(chapter.beside))
     _assert_affine(own, chapter, name)
     trails = [mark for mark in chapter.plane.marks if isinstance(mark, Trail)]
     curves = [Curve(of=f"{t.of}_height", label=t.label, ink=t.ink, dash=t.dash, after=t.after) for t in trails]
     return replace(
         chapter,
-        measures=(*chapter.measures, own, *_heights(chapter, method, {t.of for t in trails})),
+        measures=(*chapter.measures, own, *_heights(chapter, beside, {t.of for t in trails})),
         plane=replace(chapter.plane, marks=(*chapter.plane.marks, Trail(of="yours", label=name, **OWN))),
         errors=Chart(
             title=f"How much higher E is than at the solution after every round, with {name}",
@@ -82,18 +84,27 @@ def _on_a_chain(chapter: Chapter, method: Any, name: str) -> Chapter:
     )
 
 
-def _models(chapter: Chapter, method: Any, u: np.ndarray, **parameters: Any) -> dict:
+def _remembered(beside: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same runs of the reader's method, each of which is made once."""
+
+    @lru_cache(maxsize=512)
+    def at(u: tuple[float, ...], **parameters: Any) -> Any:
+        return beside(np.array(u), **parameters)
+
+    return lambda u, **parameters: at(tuple(u), **parameters)
+
+
+def _models(beside: Callable[..., Any], u: np.ndarray, **parameters: Any) -> dict:
     """Measure the models of the reader's method, and how high E is there."""
-    assert chapter.beside is not None
-    case = chapter.beside(method, u, **parameters)
+    case = beside(u, **parameters)
     models = case.models()
     return {"yours": linear(models, rounds=True), "yours_height": squares(energy_lengths(case, models), rounds=True)}
 
 
-def _heights(chapter: Chapter, method: Any, trails: set[str]) -> list[Measure]:
+def _heights(chapter: Chapter, beside: Callable[..., Any], trails: set[str]) -> list[Measure]:
     """Return, for each measurement of the chapter with models that are drawn, one of how high E is there."""
     assert chapter.beside is not None
-    beside, own = partial(chapter.beside, method), names_of(chapter.beside)
+    own = names_of(chapter.beside)
     begins = {slider.name: slider.start for slider in chapter.sliders}
     made = []
     for measure in chapter.measures:

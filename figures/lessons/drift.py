@@ -176,7 +176,7 @@ CHAPTER = Chapter(
             claim=fedadmm_two_clients,
             case=across,
             sides=factor_of_a_round,
-            quantity="of the factor of a round and 1 the one that must be smaller",
+            quantity="what the theorem says is smaller, of 1 and the factor of a round,",
         ),
         Theorem(
             label="A-FedPD comes nearer to its two points by ρ/(1 + ρ)",

@@ -204,7 +204,7 @@ CHAPTER = Chapter(
             claim=afedpd_small_rho,
             case=along,
             sides=factor_of_a_round,
-            quantity="of the factor of a round and 1 the one that must be smaller",
+            quantity="what the theorem says is smaller, of 1 and the factor of a round,",
         ),
     ),
 )
