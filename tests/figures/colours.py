@@ -18,7 +18,9 @@ VISIONS = {  # what becomes of linear colours; the second by Machado, Oliveira a
 }
 
 
-def contrast(one: Sequence[float], other: Sequence[float], vision: str = "full colour") -> float:
+def contrast(
+    one: Sequence[float] | np.ndarray, other: Sequence[float] | np.ndarray, vision: str = "full colour"
+) -> float:
     """Return the contrast of two colours, from 1 to 21; channels are numbers up to 255.
 
     Examples
@@ -32,7 +34,7 @@ def contrast(one: Sequence[float], other: Sequence[float], vision: str = "full c
     return (high + 0.05) / (low + 0.05)
 
 
-def _light(colour: Sequence[float], vision: str) -> float:
+def _light(colour: Sequence[float] | np.ndarray, vision: str) -> float:
     channels = np.asarray(colour, dtype=float) / 255.0
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return float(LUMINANCE @ np.clip(VISIONS[vision] @ linear, 0.0, 1.0))

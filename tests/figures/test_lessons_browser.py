@@ -405,7 +405,7 @@ def slider_and_result_are_on_one_screen(one: Seen) -> None:
 
 def test_all_chapters_on_one_page_and_the_size_of_all(browser: Any, course: Course) -> None:
     files = course.all()
-    assert len(files) == len(CHAPTERS) + 1
+    assert len(files) == 2 * len(CHAPTERS) + 1  # pages and notebooks, and one page of all
     assert sum(file.stat().st_size for file in files) < 6e6
     one = Seen(browser, files[-1])
     assert one.page.locator("section.chapter").count() == len(CHAPTERS)
