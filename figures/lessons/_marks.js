@@ -39,7 +39,7 @@ const DASHES = { // what tells lines apart where colours do not
   solid: "", dashed: "10 6", dotted: "1 5.5", "dash-dot": "11 5 1 5", "dash-dot-dot": "11 5 1 5 1 5", fine: "4 4",
 };
 const pen = (colour, dash = "solid", width = 2.5) => ({
-  fill: "none", stroke: ink(colour), "stroke-width": width, "stroke-dasharray": DASHES[dash], "stroke-linecap": "round", "stroke-linejoin": "round",
+  fill: "none", stroke: ink(colour), "stroke-width": width, "stroke-dasharray": DASHES[dash], "stroke-linecap": width >= 4 ? "butt" : "round", "stroke-linejoin": "round",
 });
 
 const OUTLINES = { // around the origin, for the radius r
@@ -72,7 +72,7 @@ function widthOf(text) {
   return widths.get(text);
 }
 
-const ROOM = 5; // between two labels
+const ROOM = 5, NEAR = 8; // pixels between two labels; how many places of a label are next to its point
 // Words beside points. Each takes the first place that is free, its old one if it can.
 class Labels {
   constructor(layer) { this.layer = layer; this.old = {}; }
@@ -91,6 +91,10 @@ class Labels {
     this.old[key] = k < 0 ? undefined : k;
     const [a, b] = k < 0 ? [Math.max(1, Math.min(this.w - wide - 1, boxes[0][0])), Math.max(1, Math.min(this.h - high, boxes[0][1]))] : boxes[k];
     this.taken.push([a, b, a + wide, b + high]);
+    if (gap && (k < 0 || k >= NEAR)) { // far from its point
+      const [p, q] = [Math.max(a, Math.min(x, a + wide)), Math.max(b, Math.min(y, b + high))];
+      this.layer.put(`tie ${key}`, "line", { x1: near(x), y1: near(y), x2: near(p), y2: near(q), stroke: ink(colour), "stroke-width": 1 });
+    }
     this.layer.put(`label ${key}`, "text", { x: near(a), y: near(b + 14), class: "label", fill: ink(colour) }, text);
   }
 }

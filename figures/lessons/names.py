@@ -168,7 +168,7 @@ CHAPTER = Chapter(
     ),
     theorems=(
         Theorem(
-            label="all are one method",
+            label="all five are one method, with the clients that take part",
             claim=identity_full_participation,
             case=runs,
             sides=all_differences,
