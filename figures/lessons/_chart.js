@@ -179,7 +179,7 @@ const CURVES = {
       below.put(`${key} ${i}`, "rect", { x: near(X(i + 1) - wide / 2), y: near(top), width: near(wide), height: near(high), fill: ink(c.faint ? `${c.ink}-soft` : c.ink), stroke: ink(c.ink), "stroke-width": c.faint ? 1 : 0 });
       if (c.links.length && i < c.y.length - 1) {
         const own = c.links[i % c.links.length];
-        below.put(`${key} link ${i}`, "line", { x1: near(X(i + 1) + 3), x2: near(X(i + 2) - 3), y1: near(base + 4), y2: near(base + 4), ...pen(own, i % 2 ? "dotted" : "solid", 4) });
+        below.put(`${key} link ${i}`, "line", { x1: near(X(i + 1) + 3), x2: near(X(i + 2) - 3), y1: near(base + 4), y2: near(base + 4), ...pen(own, i % 2 ? "dotted" : "solid", 3) });
       }
     });
     words.push({ key, text: c.label, x: X(c.y.length) + wide / 2, y: Math.min(base, Y(c.y.at(-1))), colour: c.ink });
