@@ -2,7 +2,7 @@
 
 * ``generated/docs``: the pages of ``docs/``, whose links to files become links to claims or to the listed sources;
 * ``generated/claims``: ``theory/REPORT.md``, one page for each paper;
-* ``generated/lessons``: the texts of ``figures/lessons``, with the exported course in ``generated/extra``;
+* ``generated/lessons``: texts and notebooks of ``figures/lessons``, with the exported course in ``generated/extra``;
 * ``generated/gallery.md``: every figure, with its command, its time and, where ``docs/`` has it, its picture;
 * ``generated/api``: one page for each public module.
 """
@@ -219,21 +219,27 @@ def gallery() -> Iterator[tuple[Path, str]]:
 
 
 def lessons() -> Iterator[tuple[Path, str]]:
-    """Yield the texts of the course, each with a link to its exported chapter, and a page that lists them."""
+    """Yield the texts of the course, with links to the exported chapters, its notebooks, and a page that lists them."""
     from figures.lessons import CHAPTERS
+    from figures.lessons._notebook import source_of
 
     for name in CHAPTERS:
         source = ROOT / "figures" / "lessons" / f"{name}.md"
         text = linked(source.read_text(encoding="utf-8").replace("](../../", "](../"))
         link = f'<p><a href="../../lessons/{name}.html">Open the chapter</a>: it needs no server and no network.</p>'
         title, _, rest = text.partition("\n")
-        yield GENERATED / "lessons" / f"{name}.md", f"{title}\n\n{link}\n{rest}"
+        own = f"[Its notebook](notebooks/{name}.md) makes its picture with public functions."
+        yield GENERATED / "lessons" / f"{name}.md", f"{title}\n\n{link}\n\n{own}\n{rest}"
+        yield GENERATED / "lessons" / "notebooks" / f"{name}.md", source_of(name).read_text(encoding="utf-8")
     readme = (ROOT / "docs" / "lessons" / "README.md").read_text(encoding="utf-8")
     text = readme.replace("](../../figures/lessons/", "](")
     link = '<p><a href="../../lessons/index.html">Open the course</a>, or read its texts:</p>'
     listed = "\n".join(CHAPTERS)
     title, _, rest = text.partition("\n")
-    text = f"{title}\n\n{link}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n{rest}"
+    tree = f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```"
+    executed = "\n".join(f"notebooks/{name}" for name in CHAPTERS)
+    hidden = f"```{{toctree}}\n:hidden:\n:caption: Notebooks\n\n{executed}\n```"
+    text = f"{title}\n\n{link}\n\n{tree}\n\n{hidden}\n{rest}"
     yield GENERATED / "lessons" / "index.md", text
 
 

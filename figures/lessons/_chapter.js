@@ -98,7 +98,7 @@ class Chapter {
     const all = this.described.theorems.map((t, k) => [t, this.judged[k], this.$(`[data-theorem="${k}"]`)]);
     return all.filter(([t]) => this.shows(t)).map(([theorem, j, e]) => {
       const sizes = j.n === undefined || !Number.isFinite(j.lhs) ? "" : `${theorem.quantity} is ${written(j.lhs)}, the bound ${written(j.rhs)}${theorem.rounds ? `, in round ${j.n}` : ""}`;
-      const why = { "outside assumptions": `it asks for ${j.why}`, violated: theorem.rounds ? `${sizes}, the first where it fails` : sizes, vacuous: `true, but no better than what is known without it`, holds: sizes && theorem.rounds ? `${sizes}, where it is tightest` : sizes }[j.verdict];
+      const why = { "outside assumptions": `it asks for ${j.why}`, violated: theorem.rounds ? `${sizes}, the first where it fails` : sizes, vacuous: `true, but no better than what is known without it`, holds: sizes && theorem.rounds ? `${sizes}, where least room is left` : sizes }[j.verdict];
       const text = `${theorem.label}: ${j.verdict}${why ? ` (${why})` : ""}.`;
       e.querySelector(".verdict").textContent = j.verdict;
       e.querySelector(".verdict").dataset.is = j.verdict.split(" ")[0];

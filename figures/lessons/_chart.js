@@ -34,6 +34,7 @@ class ChartPicture {
   ranges(curves) {
     const { chart, chapter } = this, seen = (v) => Number.isFinite(v) && (!chart.log_y || v > 0), bars = curves.some((c) => c.mark === "Bars");
     const xs = curves.flatMap((c) => c.x ?? []), guess = this.drawn ? chapter.state.guess : [];
+    if (!xs.length) xs.push(...chart.curves.flatMap((c) => (c.over ? chapter.sliders[c.over].values : [])));
     const x = [Math.min(...xs) - 0.6 * bars, Math.max(...xs) + 0.6 * bars];
     if (chart.y) return [x, chart.y.map((v) => (typeof v === "string" ? chapter.numbers.entry(v)[0] : v))];
     const ys = [...curves.flatMap((c) => c.y ?? [c.level]), ...guess].filter(seen), high = Math.max(chart.least, ...ys);
@@ -48,7 +49,7 @@ class ChartPicture {
     if (!shown || w < 50) return;
     const curves = this.curves(), [x, y] = this.ranges(curves);
     const room = Math.min(0.42 * w, 14 + Math.max(...curves.map((c) => widthOf(chapter.filled(c.label)))));
-    const frame = { left: 58, right: room, top: 24, bottom: 44, w, h };
+    const frame = { left: 58, right: room, top: 30, bottom: 44, w, h };
     const X = scale(chart.log_x, x, [frame.left + 6, w - room - 6]), Y = scale(chart.log_y, y, [h - frame.bottom, frame.top]);
     [this.X, this.Y] = [X, Y];
     for (const layer of [below, grabs]) layer.begin();
@@ -67,8 +68,8 @@ class ChartPicture {
   }
 
   name(words, frame) { // at the ends of the curves, from the top, each below the one before
-    let free = 4;
-    const high = 17, last = this.h - frame.bottom;
+    let free = 12;
+    const high = 17, last = this.h - frame.bottom - 10; // above the axis
     words.sort((a, b) => a.y - b.y);
     const rows = words.map((word) => (free = Math.max(word.y, free + high)));
     for (let k = rows.length - 1, most = last; k >= 0; k--, most -= high) rows[k] = Math.min(rows[k], most);
@@ -82,14 +83,14 @@ class ChartPicture {
     const j = this.chapter.judged[this.chart.theorem];
     if (!j || j.n === undefined || !Number.isFinite(j.lhs)) return;
     const colour = j.verdict === "violated" ? "bad" : "bound", x = X(j.n);
-    this.below.put("witness", "line", { x1: near(x), x2: near(x), y1: near(inside(j.lhs)), y2: near(inside(j.rhs)), ...pen(colour, "", 4) });
-    for (const [key, v] of [["a", j.lhs], ["b", j.rhs]]) shape(this.below, `witness ${key}`, "ring", [x, inside(v)], colour, 5);
+    this.below.put("witness", "line", { x1: near(x), x2: near(x), y1: near(inside(j.lhs)), y2: near(inside(j.rhs)), ...pen(colour, "solid", 4) });
+    for (const [key, v] of [["a", j.lhs], ["b", j.rhs]]) shape(this.below, `witness ${key}`, "open disc", [x, inside(v)], colour, 5);
   }
 
   guess(X, Y, words) { // the knots of the reader's curve
     const { chapter } = this, { knots } = chapter.ask, { guess } = chapter.state;
-    const px = knots.map((n, k) => [X(n), Math.max(24, Math.min(this.h - 44, Y(guess[k])))]);
-    this.below.put("guess", "path", { d: lineOf(px), ...pen("guess", "2 6", 3) });
+    const px = knots.map((n, k) => [X(n), Math.max(30, Math.min(this.h - 44, Y(guess[k])))]);
+    this.below.put("guess", "path", { d: lineOf(px), ...pen("guess", "dash-dot", 3) });
     words.push({ key: "guess", text: "your guess", x: px.at(-1)[0], y: px.at(-1)[1], colour: "guess" });
     if (!chapter.shown()) px.forEach(([x, y], k) => {
       const to = (v) => { guess[k] = Math.min(Math.max(v, Y.domain[0]), Y.domain[1]); chapter.change(); };
@@ -158,10 +159,10 @@ const CURVES = {
     if (!seen.length) return;
     const px = seen.map(([x, v]) => [X(x), Y(v)]), high = frame.top - 2, low = frame.h - frame.bottom;
     const parts = within(px, high, low), seenAt = ([, y]) => y >= high && y <= low + 1;
-    if (!c.points) below.put(key, "path", { d: parts.map(lineOf).join(""), ...pen(c.ink, c.dash, c.dash ? 2.2 : 2.8) });
-    else px.forEach((p, i) => seenAt(p) && shape(below, `${key} ${i}`, "disc", p, c.ink, 4));
+    if (!c.points) below.put(key, "path", { d: parts.map(lineOf).join(""), ...pen(c.ink, c.dash, c.dash === "solid" ? 2.8 : 2.2) });
+    else px.forEach((p, i) => seenAt(p) && shape(below, `${key} ${i}`, c.shape, p, c.ink, 4));
     const k = seen.findIndex(([x]) => x === now);
-    if (k >= 0 && seenAt(px[k])) shape(below, `${key} now`, "disc", px[k], c.ink, 5);
+    if (k >= 0 && seenAt(px[k])) shape(below, `${key} now`, c.shape, px[k], c.ink, 5);
     const end = parts.at(-1)?.at(-1) ?? [px.at(-1)[0], inside(seen.at(-1)[1])];
     words.push({ key, text: chapter.filled(c.label), x: end[0], y: end[1], colour: c.ink });
   },
@@ -178,7 +179,7 @@ const CURVES = {
       below.put(`${key} ${i}`, "rect", { x: near(X(i + 1) - wide / 2), y: near(top), width: near(wide), height: near(high), fill: ink(c.faint ? `${c.ink}-soft` : c.ink), stroke: ink(c.ink), "stroke-width": c.faint ? 1 : 0 });
       if (c.links.length && i < c.y.length - 1) {
         const own = c.links[i % c.links.length];
-        below.put(`${key} link ${i}`, "line", { x1: near(X(i + 1) + 3), x2: near(X(i + 2) - 3), y1: near(base + 4), y2: near(base + 4), ...pen(own, i % 2 ? "2 4" : "", 4) });
+        below.put(`${key} link ${i}`, "line", { x1: near(X(i + 1) + 3), x2: near(X(i + 2) - 3), y1: near(base + 4), y2: near(base + 4), ...pen(own, i % 2 ? "dotted" : "solid", 3) });
       }
     });
     words.push({ key, text: c.label, x: X(c.y.length) + wide / 2, y: Math.min(base, Y(c.y.at(-1))), colour: c.ink });
@@ -193,7 +194,7 @@ class MapPicture extends ChartPicture {
     if (!shown || w < 50) return;
     const xs = chapter.sliders[m.x].values, ys = chapter.sliders[m.y].values;
     const edges = (v) => [v[0] ** 1.5 / v[1] ** 0.5, ...v.slice(1).map((b, i) => Math.sqrt(b * v[i])), v.at(-1) ** 1.5 / v.at(-2) ** 0.5];
-    const [ex, ey] = [edges(xs), edges(ys)], frame = { left: 58, right: 14, top: 24, bottom: 44, w, h };
+    const [ex, ey] = [edges(xs), edges(ys)], frame = { left: 58, right: 14, top: 30, bottom: 44, w, h };
     const X = scale(true, [ex[0], ex.at(-1)], [frame.left, w - frame.right]), Y = scale(true, [ey[0], ey.at(-1)], [h - frame.bottom, frame.top]);
     const middles = [];
     below.begin();
@@ -214,11 +215,11 @@ class MapPicture extends ChartPicture {
     axes(below, X, Y, [m.x_label, m.y_label], frame);
     if (m.border.length) {
       const line = m.border.filter(([a, b]) => a >= ex[0] && a <= ex.at(-1) && b <= ey.at(-1) && b >= ey[0]).map(([a, b]) => [X(a), Y(b)]);
-      below.put("border", "path", { d: lineOf(line), ...pen("bound", "9 5", 3) });
+      below.put("border", "path", { d: lineOf(line), ...pen("bound", "dashed", 3) });
       labels.put("border", m.border_label, line[line.length >> 1], "bound", 8);
     }
     const [x, y] = [xs[chapter.state.pick[m.x]], ys[chapter.state.pick[m.y]]];
-    shape(below, "here", "ring", [X(x), Y(y)], "ink", 9);
+    shape(below, "here", "open disc", [X(x), Y(y)], "ink", 9);
     labels.put("here", "this cell", [X(x), Y(y)], "ink", 12);
     for (const [c, name, at] of middles) labels.put(`name ${c}`, name, at, "ink", 0);
     below.end();

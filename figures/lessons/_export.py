@@ -1,4 +1,4 @@
-"""The course as files: a page for each chapter, and one of all of them."""
+"""The course as files: a page and a notebook for each chapter, and one page of all of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from figures.lessons._beside import with_method
 from figures.lessons._find import CHAPTERS, load
+from figures.lessons._notebook import notebook
 from figures.lessons._page import COURSE, page, section
 from figures.lessons._parts import Chapter
 from figures.lessons._tables import Tables, tables
@@ -32,13 +33,16 @@ def exported(name: str, method: Any = None, called: str = "yours") -> str:
 
 
 def export(folder: Path, names: Iterable[str] = CHAPTERS, method: Any = None, called: str = "yours") -> Iterator[Path]:
-    """Write ``NAME.html`` for every chapter, and ``index.html`` with all of them; yield each file when it is there."""
+    """Write ``NAME.html`` and ``NAME.ipynb`` for every chapter, and ``index.html`` with all; yield each file."""
     names, sections = tuple(names), []
     for name in names:
         chapter, made = _made(name, method, called)
         file = folder / f"{name}.html"
         file.write_text(page(chapter.title, [section(name, chapter, made, names)]), encoding="utf-8")
         sections.append(section(name, chapter, made, names, together=True))
+        yield file
+        file = folder / f"{name}.ipynb"
+        file.write_text(notebook(name), encoding="utf-8")
         yield file
     (folder / INDEX).write_text(page(COURSE, sections, whole=names), encoding="utf-8")
     yield folder / INDEX

@@ -35,8 +35,11 @@ class Layer {
 const ink = (name) => `var(--${name})`;
 const near = (v) => Math.round(v * 100) / 100; // of a pixel
 const lineOf = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${near(x)} ${near(y)}`).join("");
-const pen = (colour, dash = "", width = 2.5) => ({
-  fill: "none", stroke: ink(colour), "stroke-width": width, "stroke-dasharray": dash, "stroke-linecap": "round", "stroke-linejoin": "round",
+const DASHES = { // what tells lines apart where colours do not
+  solid: "", dashed: "10 6", dotted: "1 5.5", "dash-dot": "11 5 1 5", "dash-dot-dot": "11 5 1 5 1 5", fine: "4 4",
+};
+const pen = (colour, dash = "solid", width = 2.5) => ({
+  fill: "none", stroke: ink(colour), "stroke-width": width, "stroke-dasharray": DASHES[dash], "stroke-linecap": width >= 4 ? "butt" : "round", "stroke-linejoin": "round",
 });
 
 const OUTLINES = { // around the origin, for the radius r
@@ -44,7 +47,6 @@ const OUTLINES = { // around the origin, for the radius r
   diamond: (r) => `M0 ${-1.35 * r}L${1.35 * r} 0L0 ${1.35 * r}L${-1.35 * r} 0Z`,
   triangle: (r) => `M0 ${-1.3 * r}L${1.25 * r} ${0.9 * r}H${-1.25 * r}Z`,
   disc: (r) => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`,
-  ring: (r) => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`,
   cross: (r) => `M${-r - 2} 0H${r + 2}M0 ${-r - 2}V${r + 2}`,
   flag: (r) => `M0 0V${-3 * r}L${2.2 * r} ${-2.2 * r}L0 ${-1.4 * r}`,
   star: (r) => `M${[...Array(10).keys()].map((i) => {
@@ -53,9 +55,9 @@ const OUTLINES = { // around the origin, for the radius r
   }).join("L")}Z`,
 };
 function shape(layer, key, kind, [x, y], colour, r = 6) {
-  const open = kind === "ring" || kind === "cross", stroke = open ? ink(colour) : "var(--paper)";
+  const open = kind.startsWith("open ") || kind === "cross", stroke = open ? ink(colour) : "var(--paper)";
   layer.put(key, "path", {
-    d: OUTLINES[kind](r), transform: `translate(${near(x)},${near(y)})`,
+    d: OUTLINES[kind.replace("open ", "")](r), transform: `translate(${near(x)},${near(y)})`,
     fill: open ? "none" : ink(colour), stroke, "stroke-width": open ? 3 : 1.5,
   });
 }
@@ -70,11 +72,12 @@ function widthOf(text) {
   return widths.get(text);
 }
 
+const ROOM = 5, NEAR = 8; // pixels between two labels; how many places of a label are next to its point
 // Words beside points. Each takes the first place that is free, its old one if it can.
 class Labels {
   constructor(layer) { this.layer = layer; this.old = {}; }
   begin(w, h) { [this.w, this.h, this.taken] = [w, h, []]; }
-  keep(x, y, r) { this.taken.push([x - r, y - r, x + r, y + r]); }
+  keep(x, y, r) { const d = r - ROOM; this.taken.push([x - d, y - d, x + d, y + d]); }
   put(key, text, [x, y], colour, gap = 11) {
     if (!text || x < -2 || y < -2 || x > this.w + 2 || y > this.h + 2) return;
     const wide = widthOf(text), high = 18, boxes = gap ? [] : [[x - wide / 2, y - high / 2]];
@@ -83,11 +86,15 @@ class Labels {
       boxes.push([x + far, y - high - far / 2], [x + far, y + far / 2], [x - far - wide, y + far / 2], [x - far - wide, y - high - far / 2]);
     }
     const free = ([a, b]) => a >= 1 && b >= 1 && a + wide <= this.w - 1 && b + high <= this.h - 1
-      && !this.taken.some(([p, q, r, s]) => a < r && a + wide > p && b < s && b + high > q);
+      && !this.taken.some(([p, q, r, s]) => a - ROOM < r && a + wide + ROOM > p && b < s && b + high > q);
     const was = this.old[key], k = was !== undefined && free(boxes[was]) ? was : boxes.findIndex(free);
     this.old[key] = k < 0 ? undefined : k;
     const [a, b] = k < 0 ? [Math.max(1, Math.min(this.w - wide - 1, boxes[0][0])), Math.max(1, Math.min(this.h - high, boxes[0][1]))] : boxes[k];
     this.taken.push([a, b, a + wide, b + high]);
+    if (gap && (k < 0 || k >= NEAR)) { // far from its point
+      const [p, q] = [Math.max(a, Math.min(x, a + wide)), Math.max(b, Math.min(y, b + high))];
+      this.layer.put(`tie ${key}`, "line", { x1: near(x), y1: near(y), x2: near(p), y2: near(q), stroke: ink(colour), "stroke-width": 1 });
+    }
     this.layer.put(`label ${key}`, "text", { x: near(a), y: near(b + 14), class: "label", fill: ink(colour) }, text);
   }
 }

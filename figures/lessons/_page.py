@@ -88,6 +88,12 @@ def section(name: str, chapter: Chapter, made: Tables, among: Collection[str], *
             "theorems": _theorems(chapter),
             "controls": _controls(name, chapter),
             "box": _box(chapter, sub),
+            "notebook": (
+                f'<p><a href="{name}.ipynb" download>The notebook of this chapter</a> makes its picture with public'
+                " functions of dualopt, for you to change.</p>"
+                if name in among
+                else ""
+            ),
             "before": "".join(f"<span>← {_link(n, among, together=together)}</span>" for n in before),
             "after": "".join(f"<span>{_link(n, among, together=together)} →</span>" for n in after),
             "described": described,
@@ -172,12 +178,13 @@ def _asked(name: str, chapter: Chapter) -> str:
         guess = f'<fieldset class="options"><legend>Your guess</legend>{options}</fieldset>'
     if isinstance(ask, AskCurve):
         guess = "<p>Draw over the chart, or move its points.</p>"
-    return f'<div class="guess"><div data-after="false">{guess}</div>{buttons}</div>'
+    held = f'<div data-after="false">{guess}</div>' if guess else ""
+    return f'<div class="guess">{held}{buttons}</div>'
 
 
 def _pictures(name: str, chapter: Chapter) -> str:
     made = []
-    for part in ("plane", "chart"):
+    for part in ("plane", "chart", "errors"):
         one = getattr(chapter, part)
         if one is None:
             continue

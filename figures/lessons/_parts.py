@@ -4,7 +4,8 @@ Texts may hold numbers of the page in braces: ``{error}`` is a quantity in the r
 first entry, ``{K}`` the value of a slider, ``{n}`` the round. Colours are names: ``one``, ``two``, ``three``,
 ``four`` of the clients, ``model``, ``other``, ``third`` of methods, ``bound`` of what theorems say, ``guess`` of the
 reader, ``ink`` of the text. What has ``after=True`` is drawn when the reader has asked for the answer,
-``after=False`` until then, and without it always.
+``after=False`` until then, and without it always. No two things in a picture differ in colour alone: each has a
+``dash``, a ``shape`` or a thickness of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ __all__ = [
     "Chapter",
     "Chart",
     "Curve",
+    "Dash",
     "Derived",
     "Drag",
     "If",
@@ -36,12 +38,18 @@ __all__ = [
     "Map",
     "Plane",
     "Said",
+    "Shape",
     "Slider",
     "Spot",
     "Theorem",
     "Trail",
     "Valley",
     "to_json",
+]
+
+Dash = Literal["solid", "dashed", "dotted", "dash-dot", "dash-dot-dot", "fine"]
+Shape = Literal[
+    "square", "diamond", "triangle", "disc", "open square", "open diamond", "open disc", "cross", "star", "flag"
 ]
 
 # What the reader moves.
@@ -56,7 +64,7 @@ class Drag:
     spoken: str  # what it is, for those who do not see it
     start: tuple[float, float]
     ink: str = "ink"
-    shape: str = "disc"
+    shape: Shape = "disc"
     after: bool | None = None
 
 
@@ -108,6 +116,7 @@ class Valley:
     at: str
     outline: Any  # around the origin, shape (k, 2)
     ink: str
+    dash: Dash = "solid"
     after: bool | None = None
 
 
@@ -118,8 +127,8 @@ class Trail:
     of: str
     label: str
     ink: str
-    dash: str = ""
-    shape: str = "disc"
+    dash: Dash = "solid"
+    shape: Shape = "disc"
     start: tuple[float, float] | None = (0.0, 0.0)
     after: bool | None = None
 
@@ -131,7 +140,7 @@ class Spot:
     of: str
     label: str | Sequence[str] = ""
     ink: str | Sequence[str] = "ink"
-    shape: str | Sequence[str] = "disc"
+    shape: Shape | Sequence[Shape] = "disc"
     after: bool | None = None
 
 
@@ -142,8 +151,9 @@ class Arrow:
     at: str
     of: str
     ink: Sequence[str]
+    dash: Sequence[Dash]
     length: float
-    label: str = ""
+    label: Sequence[str]
     after: bool | None = None
 
 
@@ -167,11 +177,12 @@ class Curve:
     of: str
     label: str
     ink: str
-    dash: str = ""
+    dash: Dash = "solid"
     over: str = ""
     x: Sequence[float] = ()
     entry: int = 0  # of a quantity that has several in a round
-    points: bool = False
+    points: bool = False  # in place of a line
+    shape: Shape = "disc"
     after: bool | None = None
 
 
@@ -182,7 +193,7 @@ class Level:
     of: str | float
     label: str
     ink: str = "ink"
-    dash: str = "6 5"
+    dash: Dash = "dash-dot"
     after: bool | None = None
 
 
@@ -363,9 +374,8 @@ class Chapter:
     theorems: Sequence[Theorem] = ()
     rounds: int = 0
     shown: int = 1
-    beside: tuple[int, float, float] | None = (
-        None  # the clients on which the reader's method runs, as _world makes them
-    )
+    errors: Chart | None = None  # of the methods in the plane, where the reader's is drawn beside them
+    beside: Callable[..., Any] | None = None  # beside(method, u, **parameters): the case of the reader's method
 
 
 def to_json(value: Any) -> Any:
@@ -377,7 +387,7 @@ def to_json(value: Any) -> Any:
     {'of': 'solution', 'label': 'θ*', 'ink': 'ink', 'shape': 'disc', 'after': None, 'mark': 'Spot'}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        shown = [f.name for f in fields(value) if f.name not in ("measures", "theorems")]
+        shown = [f.name for f in fields(value) if f.name not in ("measures", "theorems", "beside")]
         return {name: to_json(getattr(value, name)) for name in shown} | {"mark": type(value).__name__}
     if isinstance(value, np.ndarray):  # outlines
         return value.round(5).tolist()

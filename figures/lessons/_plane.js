@@ -80,7 +80,8 @@ class PlanePicture {
         g.append(made);
       };
       part("circle", { r: 22, class: "target" });
-      part("path", { d: OUTLINES[drag.shape](8), fill: ink(drag.ink), stroke: "var(--paper)", "stroke-width": 2 });
+      const pole = drag.shape === "flag"; // which is a line
+      part("path", { d: OUTLINES[drag.shape](8), fill: ink(drag.ink), stroke: pole ? ink(drag.ink) : "var(--paper)", "stroke-width": 2 });
     }
   }
 }
@@ -88,7 +89,7 @@ class PlanePicture {
 const PLANE_MARKS = {
   Valley(picture, m, key) {
     const [x, y] = picture.chapter.pointAt(m.at);
-    picture.below.put(key, "path", { d: lineOf(m.outline.map(([a, b]) => picture.px([x + a, y + b]))), ...pen(m.ink, "", 1.2), opacity: 0.75 });
+    picture.below.put(key, "path", { d: lineOf(m.outline.map(([a, b]) => picture.px([x + a, y + b]))), ...pen(m.ink, m.dash, 1.4), opacity: 0.85 });
   },
   Trail(picture, m, key, words) {
     const n = picture.chapter.state.n, all = picture.chapter.numbers.points(m.of).slice(0, n);
@@ -114,9 +115,9 @@ const PLANE_MARKS = {
       const [ux, uy] = size ? [dx / size, dy / size] : [0, 0], [tx, ty] = [x + dx, y + dy], [bx, by] = [tx - head * ux, ty - head * uy];
       picture.below.put(`${key} ${i}`, "path", {
         d: `M${near(x)} ${near(y)}L${near(tx)} ${near(ty)}M${near(bx - 0.5 * head * uy)} ${near(by + 0.5 * head * ux)}L${near(tx)} ${near(ty)}L${near(bx + 0.5 * head * uy)} ${near(by - 0.5 * head * ux)}`,
-        ...pen(m.ink[i], "", 3),
+        ...pen(m.ink[i], m.dash[i], 4),
       });
-      if (!i) words.push([key, m.label, [tx, ty], m.ink[0]]);
+      words.push([`${key} ${i}`, m.label[i] ?? "", [tx, ty], m.ink[i]]);
     });
   },
 };

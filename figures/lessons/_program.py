@@ -35,7 +35,8 @@ def lessons(
     ] = None,
     show_list: Annotated[bool, Option("--list", help="List the chapters and stop.")] = False,
     folder: Annotated[
-        Path | None, Option("--export", metavar="DIR", help="Write a page for each chapter and one of all, and stop.")
+        Path | None,
+        Option("--export", metavar="DIR", help="Write pages and notebooks of chapters and a page of all, and stop."),
     ] = None,
     method: Annotated[
         str | None,
@@ -63,7 +64,7 @@ def lessons(
         for file in export(place, chosen if folder else CHAPTERS, own, called):
             files.append(file.name)
             if folder is None:
-                output.say(console, f"{file.name} ({len(files)} of {len(CHAPTERS) + 1})")
+                output.say(console, f"{file.name} ({len(files)} of {2 * len(CHAPTERS) + 1})")
     if folder is not None:
         output.say(console, f"{folder}: {', '.join(files)}")
         return

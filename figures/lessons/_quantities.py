@@ -12,12 +12,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-__all__ = ["Measured", "Quantity", "constant", "evaluate", "form", "linear", "names_of", "squares", "tabulate"]
+__all__ = ["Measured", "Quantity", "constant", "evaluate", "form", "linear", "named", "names_of", "squares", "tabulate"]
 
 Kind = Literal["linear", "squares", "form", "constant"]
 Measure = Callable[..., Mapping[str, "Measured"]]
@@ -87,6 +88,20 @@ def names_of(measure: Measure) -> tuple[str, ...]:
     """
     found = inspect.signature(measure).parameters.values()
     return tuple(p.name for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+def named(measure: Callable[..., Mapping[str, Measured]], over: Sequence[str]) -> Measure:
+    """Return a measurement that takes what it is given by name, with the names of its parameters.
+
+    Examples
+    --------
+    >>> names_of(named(lambda u, **parameters: {}, ["K"]))
+    ('K',)
+    """
+    made = partial(measure)
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in over]
+    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return made
 
 
 def tabulate(measure: Measure, dim: int, values: Mapping[str, Sequence[Any]]) -> dict[str, Quantity]:

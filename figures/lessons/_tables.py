@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from figures.lessons._parts import Chapter, Theorem
-from figures.lessons._quantities import Quantity, constant, form, names_of, tabulate
+from figures.lessons._quantities import Quantity, constant, form, named, names_of, tabulate
 
 __all__ = ["Judged", "Tables", "packed", "sides", "start", "tables"]
 
@@ -54,24 +54,11 @@ def tables(chapter: Chapter) -> Tables:
         combined = [dict(zip(over, chosen, strict=True)) for chosen in product(*(values[name] for name in over))]
         cases = [theorem.case(u, **p) for p in combined]
         failed = [list(theorem.claim.assumptions(case)) for case in cases]
-        found = tabulate(_named(theorem, over), len(u), values)
+        found = tabulate(named(partial(sides, theorem), over), len(u), values)
         quantities |= {f"{name}{k}": quantity for name, quantity in found.items() if name != "n"}
         rounds = [int(n) for n in np.reshape(found["n"].table, (len(combined), -1))[0]]
         judged.append(Judged(over, failed, rounds, "trivial" in found))
     return Tables(quantities, judged)
-
-
-def _named(theorem: Theorem, over: Sequence[str]) -> Any:
-    """Return the measurement of both sides, with the parameters that it has by name."""
-    measure = partial(sides, theorem)
-    measure.__signature__ = _signature(over)  # type: ignore[attr-defined]
-    return measure
-
-
-def _signature(over: Sequence[str]) -> Any:
-    from inspect import Parameter, Signature
-
-    return Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in over])
 
 
 def sides(theorem: Theorem, u: np.ndarray, **parameters: Any) -> dict[str, Any]:

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from dualopt.objectives import Quadratic
-from figures.lessons._parts import Drag, Valley
+from figures.lessons._parts import Dash, Drag, Shape, Valley
 from theory._cases import Case
 from theory._valleys import ellipse, own_minimisers, valleys
 
-__all__ = ["INKS", "KAPPA", "clients", "contour", "curvature", "dragged", "energy_lengths", "minimisers", "valleys_of"]
+__all__ = [
+    "DASHES",
+    "INKS",
+    "KAPPA",
+    "OPEN",
+    "SHAPES",
+    "clients",
+    "contour",
+    "curvature",
+    "dragged",
+    "energy_lengths",
+    "minimisers",
+    "on_clients",
+    "valleys_of",
+]
 
 KAPPA = 16.0  # of the steeper client
-INKS, SHAPES = ("one", "two", "three", "four"), ("square", "diamond", "triangle", "disc")  # of the clients
+INKS = ("one", "two", "three", "four")  # of the clients, and what tells them apart without colours
+SHAPES: tuple[Shape, ...] = ("square", "diamond", "triangle", "disc")
+OPEN: tuple[Shape, ...] = ("open square", "open diamond")  # their models
+DASHES: tuple[Dash, ...] = ("solid", "fine", "dotted", "dash-dot")
 
 
 @cache
@@ -35,6 +53,18 @@ def clients(u: np.ndarray, n: int = 2, kappa: float = KAPPA, angle: float = 1.0)
     A, own = curvature(n, kappa, angle), minimisers(u, n)
     b = np.einsum("jkl,jl->jk", A, own)
     return Quadratic(A=A, b=b, c=0.5 * np.sum(own * b, axis=1))
+
+
+def on_clients(n: int = 2, kappa: float = KAPPA, angle: float = 1.0, *, rounds: int) -> Callable[..., Case]:
+    """Return what runs a method of the reader's on these clients, all of whom take part.
+
+    Examples
+    --------
+    >>> from dualopt.methods import DualAscent
+    >>> on_clients(rounds=3)(DualAscent(), np.array([3.0, 1.0, 0.0, 1.0])).models().shape
+    (3, 2)
+    """
+    return lambda method, u: Case.of(method, clients(u, n, kappa, angle), rounds=rounds)
 
 
 def minimisers(u: np.ndarray, n: int = 2) -> np.ndarray:
@@ -61,7 +91,9 @@ def valleys_of(n: int = 2, kappa: float = KAPPA, angle: float = 1.0) -> tuple[Va
     """Return two lines of constant height of each client."""
     A = curvature(n, kappa, angle)
     return tuple(
-        Valley(at=f"m{j + 1}", outline=contour(A[j], level), ink=INKS[j]) for j in range(n) for level in (0.2, 0.8)
+        Valley(at=f"m{j + 1}", outline=contour(A[j], level), ink=INKS[j], dash=DASHES[j])
+        for j in range(n)
+        for level in (0.2, 0.8)
     )
 
 

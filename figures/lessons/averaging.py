@@ -12,14 +12,12 @@ import numpy as np
 from dualopt.methods import FedAvg
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
+from figures.lessons._charts import over_slider
 from figures.lessons._parts import (
     AskPoint,
     Chapter,
-    Chart,
-    Curve,
     Derived,
     If,
-    Level,
     Line,
     Plane,
     Said,
@@ -29,7 +27,7 @@ from figures.lessons._parts import (
     Trail,
 )
 from figures.lessons._quantities import linear, squares
-from figures.lessons._world import clients, dragged, valleys_of
+from figures.lessons._world import clients, dragged, on_clients, valleys_of
 from theory._cases import Case
 from theory.baselines.bias import enough, factor, fedavg_bias
 from theory.limits import fedavg_limit
@@ -99,22 +97,19 @@ CHAPTER = Chapter(
         title="The plane of models, with two clients",
         marks=(
             *valleys_of(),
-            Trail(of="model", label="model of FedAvg", ink="model", after=True),
-            Spot(of="limit", label="where it ends", ink="model", shape="star", after=True),
+            Trail(of="model", label="FedAvg", ink="model", after=True),
+            Spot(of="limit", label="its end", ink="model", shape="star", after=True),
             Spot(of="solution", label="solution θ*", shape="cross", after=True),
         ),
     ),
-    chart=Chart(
-        title="How far from the solution FedAvg ends, for every number of local steps",
-        curves=(
-            Curve(of="bias", over="K", label="distance", ink="model"),
-            Level(of=1.0, label="a distance of 1"),
-        ),
+    chart=over_slider(
+        "How far from the solution FedAvg ends, for every number of local steps",
+        *("bias", "K"),
+        label="distance",
+        one="a distance of 1",
         x_label="local steps K",
         y_label="distance",
-        log_x=True,
-        y=(0.0, 2.0),
-        after=True,
+        top=2.0,
     ),
     ask=AskPoint(answer="limit", start=(1.0, 2.4)),
     box=(
@@ -145,5 +140,5 @@ CHAPTER = Chapter(
             quantity="the squared distance from this end",
         ),
     ),
-    beside=(2, 16.0, 1.0),
+    beside=on_clients(rounds=ROUNDS),
 )

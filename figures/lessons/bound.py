@@ -35,7 +35,7 @@ from figures.lessons._world import clients, dragged, energy_lengths, valleys_of
 from theory._cases import Case
 from theory.dualfl.certificates import dual_certificate
 
-LINE = np.linspace(-0.5, 1.5, 33)  # from the model to the least point of the lower bound
+LINE = np.linspace(-0.5, 1.5, 65)  # from the model to the least point of the lower bound
 # A single model is no run, whose first model would be a bound that needs no theorem.
 WEAK_DUALITY = replace(dual_certificate, trivial=lambda case: math.inf)
 
@@ -102,17 +102,17 @@ CHAPTER = Chapter(
         title="Two clients, a model θ, and a point p where the clients take their slopes",
         marks=(
             *valleys_of(),
-            Spot(of="least", label="lowest point of the parabola", ink="bound", shape="ring"),
+            Spot(of="least", label="lowest point of the parabola", ink="bound", shape="open disc"),
             Spot(of="solution", label="solution θ*", shape="cross", after=True),
         ),
     ),
     chart=Chart(
         title="Along the line from θ (0) to the lowest point of the parabola (1)",
         curves=(
-            Curve(of="below", x=LINE.tolist(), label="parabola", ink="bound", dash="9 5"),
-            Level(of="energy", label="E at your θ", ink="model", dash="2 5"),
-            Level(of="proven", label="E* is not lower", ink="bound", dash="2 5"),
-            Level(of="lowest", label="E*", ink="ink", dash="", after=True),
+            Curve(of="below", x=LINE.tolist(), label="parabola", ink="bound", dash="dashed"),
+            Level(of="energy", label="E at your θ", ink="model", dash="dotted"),
+            Level(of="proven", label="E* is not lower", ink="bound", dash="dash-dot"),
+            Level(of="lowest", label="E*", ink="ink", dash="fine", after=True),
             Curve(of="above", x=LINE.tolist(), label="E", ink="model", after=True),
         ),
         x_label="part of the way",

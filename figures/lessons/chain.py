@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dualopt.methods import ConsensusFedSplit, DualFL, FedAvg, FedPD, OptimizedDualFL
+from dualopt.methods import Algorithm, ConsensusFedSplit, DualFL, FedAvg, FedPD, OptimizedDualFL
 from dualopt.solvers import Gradient
 from figures.lessons._parts import AskChoice, Bars, Chapter, Chart, Curve, Line, Said, Slider, Theorem
 from figures.lessons._quantities import constant
@@ -79,6 +79,11 @@ def attained(u: np.ndarray, *, method: str, kappa: float) -> dict:
     return {"lhs": constant([q.lhs for q in compared]), "rhs": constant([q.rhs for q in compared])}
 
 
+def on_the_chain(method: Algorithm, u: np.ndarray, *, kappa: float) -> Case:
+    """Run a method of the reader's there."""
+    return chain_case(geometric(kappa, LINKS), method, ROUNDS, remember=True)
+
+
 CHAPTER = Chapter(
     title="One round, one link",
     minutes=8,
@@ -103,7 +108,7 @@ CHAPTER = Chapter(
     chart=Chart(
         title="Squared distance from the solution; no method can be below the dashed line",
         curves=(
-            Curve(of="least", label="least possible", ink="bound", dash="9 5"),
+            Curve(of="least", label="least possible", ink="bound", dash="dashed"),
             Curve(of="distance", label="{method}", ink="model", after=True),
         ),
         x_label="round",
@@ -153,4 +158,5 @@ CHAPTER = Chapter(
             quantity="the distance from the nearest point in reach, relative,",
         ),
     ),
+    beside=on_the_chain,
 )

@@ -126,9 +126,9 @@ CHAPTER = Chapter(
     chart=Chart(
         title="What Theorem 3 promises for 200 rounds, over the probability of skipping",
         curves=(
-            Curve(of="bound", over="p", label="Theorem 3", ink="bound", dash="9 5", after=True),
-            Level(of="trivial0", label="known without"),
-            Level(of="mean", label="in fact", ink="model", dash="2 5", after=True),
+            Curve(of="bound", over="p", label="Theorem 3", ink="bound", dash="dashed", after=True),
+            Level(of="trivial0", label="known without it"),
+            Level(of="mean", label="in fact", ink="model", dash="dotted", after=True),
         ),
         x_label="probability p of skipping",
         y_label="mean of |∇E|²",

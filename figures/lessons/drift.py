@@ -15,14 +15,12 @@ from dualopt.methods import AFedPD, FedADMM
 from dualopt.methods.participation import Schedule
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
+from figures.lessons._charts import over_slider
 from figures.lessons._parts import (
     AskPoint,
     Chapter,
-    Chart,
-    Curve,
     Derived,
     If,
-    Level,
     Line,
     Plane,
     Said,
@@ -135,22 +133,19 @@ CHAPTER = Chapter(
         marks=(
             *valleys_of(2, 1.0),
             Trail(of="model", label="FedADMM", ink="model", after=True),
-            Trail(of="other", label="A-FedPD", ink="other", dash="2 4", shape="square", after=True),
-            Spot(of="limit", label="end of FedADMM", ink="model", shape="star", after=True),
+            Trail(of="other", label="A-FedPD", ink="other", dash="dotted", shape="square", after=True),
+            Spot(of="limit", label="its end", ink="model", shape="star", after=True),
             Spot(of="solution", label="solution θ*", shape="cross"),
         ),
     ),
-    chart=Chart(
-        title="By what FedADMM multiplies its distance from this point in a round, over ρ",
-        curves=(
-            Curve(of="factor", over="rho", label="FedADMM", ink="model"),
-            Level(of=1.0, label="no progress"),
-        ),
+    chart=over_slider(
+        "By what a round multiplies the distance of FedADMM from its end",
+        *("factor", "rho"),
+        label="FedADMM",
+        one="no progress",
         x_label="weight ρ",
         y_label="factor of a round",
-        log_x=True,
-        y=(0.0, 1.6),
-        after=True,
+        top=1.6,
     ),
     ask=AskPoint(answer="limit", start=(0.6, 2.2)),
     box=(
@@ -181,7 +176,7 @@ CHAPTER = Chapter(
             claim=fedadmm_two_clients,
             case=across,
             sides=factor_of_a_round,
-            quantity="of the factor of a round and 1 the one that must be smaller",
+            quantity="what the theorem says is smaller, of 1 and the factor of a round,",
         ),
         Theorem(
             label="A-FedPD comes nearer to its two points by ρ/(1 + ρ)",

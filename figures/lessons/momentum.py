@@ -12,12 +12,11 @@ import numpy as np
 
 from dualopt.methods import DualAscent, DualFL
 from dualopt.solvers import Exact
+from figures.lessons._charts import dual_errors
 from figures.lessons._parts import (
     Arrow,
     AskCurve,
     Chapter,
-    Chart,
-    Curve,
     Derived,
     If,
     Line,
@@ -29,7 +28,7 @@ from figures.lessons._parts import (
     Trail,
 )
 from figures.lessons._quantities import form, linear, squares
-from figures.lessons._world import clients, dragged, energy_lengths, valleys_of
+from figures.lessons._world import DASHES, INKS, clients, dragged, energy_lengths, on_clients, valleys_of
 from theory._cases import Case
 from theory.dualfl._runs import path
 from theory.dualfl.exact_solutions import theorem_3_3
@@ -93,24 +92,26 @@ CHAPTER = Chapter(
         title="Two clients with nearly parallel valleys; the arrows are the clients' duals",
         marks=(
             *valleys_of(*CLIENTS),
-            Trail(of="slow", label="dual ascent", ink="third", dash="2 4", shape="square"),
+            Trail(of="slow", label="dual ascent", ink="third", dash="dotted", shape="square"),
             Trail(of="model", label="DualFL", ink="model", after=True),
-            Arrow(at="local", of="dual", ink=("one", "two"), length=0.4, label="dual ζ₁", after=True),
+            Arrow(
+                at="local",
+                of="dual",
+                ink=INKS[:2],
+                dash=DASHES[:2],
+                length=0.4,
+                label=("dual ζ₁", "dual ζ₂"),
+                after=True,
+            ),
             Spot(of="solution", label="solution θ*", shape="cross"),
         ),
     ),
-    chart=Chart(
-        title="Dual error: how far the lower bound is from the best one",
-        curves=(
-            Curve(of="slow_dual_error", label="dual ascent", ink="third", dash="2 4"),
-            Curve(of="rhs0", label="Theorem 3.3", ink="bound", dash="9 5", after=True),
-            Curve(of="lhs0", label="DualFL", ink="model", after=True),
-        ),
-        x_label="round",
-        y_label="dual error",
-        log_y=True,
+    chart=dual_errors(
+        "Dual error: how far the lower bound is from the best one",
+        known="slow_dual_error",
+        label="dual ascent",
+        own="DualFL",
         decades=8,
-        theorem=0,
     ),
     ask=AskCurve(answer="lhs0", knots=(1, 10, 20, 30, 40), start=(5.0, 5.0, 5.0, 5.0, 5.0)),
     box=(
@@ -153,5 +154,5 @@ CHAPTER = Chapter(
             force=True,
         ),
     ),
-    beside=CLIENTS,
+    beside=on_clients(*CLIENTS, rounds=ROUNDS),
 )

@@ -18,6 +18,7 @@ from figures.lessons._parts import (
     Chapter,
     Chart,
     Curve,
+    Dash,
     Derived,
     If,
     Line,
@@ -29,7 +30,7 @@ from figures.lessons._parts import (
     Trail,
 )
 from figures.lessons._quantities import constant, linear, squares
-from figures.lessons._world import clients, dragged, valleys_of
+from figures.lessons._world import clients, dragged, on_clients, valleys_of
 from theory._cases import Case
 from theory._problems import solved
 from theory.identities._runs import EXACT, SharedRuns
@@ -96,7 +97,13 @@ def two_differences(u: np.ndarray, *, active: int) -> dict:
     return _differences(two_runs(u, active=active))
 
 
-DASHES = {"FedDyn": "", "A-FedPD": "9 5", "FedADMM": "", "FedDR": "2 5", "FedSpeed": "9 3 2 3"}
+DASHES: dict[str, Dash] = {
+    "FedDyn": "solid",
+    "A-FedPD": "dashed",
+    "FedADMM": "fine",
+    "FedDR": "dotted",
+    "FedSpeed": "dash-dot",
+}
 INKS = {"FedDyn": "model", "A-FedPD": "other", "FedADMM": "ink", "FedDR": "guess", "FedSpeed": "third"}
 
 CHAPTER = Chapter(
@@ -104,7 +111,7 @@ CHAPTER = Chapter(
     minutes=8,
     needs=("momentum",),
     drags=dragged(CLIENTS),
-    sliders=(Slider(name="active", label="clients that take part, of 4", values=(1, 2, 3, 4), start=4, after=True),),
+    sliders=(Slider(name="active", label="clients that take part, of 4", values=(1, 2, 3, 4), start=2, after=True),),
     rounds=ROUNDS,
     shown=8,
     measures=(models, solution),
@@ -161,7 +168,7 @@ CHAPTER = Chapter(
     ),
     theorems=(
         Theorem(
-            label="all are one method",
+            label="all five are one method, with the clients that take part",
             claim=identity_full_participation,
             case=runs,
             sides=all_differences,
@@ -175,4 +182,5 @@ CHAPTER = Chapter(
             quantity="the squared difference of the models",
         ),
     ),
+    beside=on_clients(CLIENTS, KAPPA, rounds=ROUNDS),
 )

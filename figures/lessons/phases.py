@@ -30,7 +30,7 @@ from figures.lessons._parts import (
     Trail,
 )
 from figures.lessons._quantities import constant, linear
-from figures.lessons._world import dragged, minimisers
+from figures.lessons._world import INKS, OPEN, dragged, minimisers
 from theory._cases import Case
 from theory.counterexamples._recursion import on_quadratics
 from theory.counterexamples.primal_dual import afedpd_small_rho
@@ -142,7 +142,7 @@ CHAPTER = Chapter(
         title="The models of both clients, and of the server, from round to round",
         marks=(
             Trail(of="model", label="model", ink="model"),
-            Spot(of="local", label=("θ₁", "θ₂"), ink=("one", "two"), shape="ring"),
+            Spot(of="local", label=("θ₁", "θ₂"), ink=INKS[:2], shape=OPEN),
             Spot(of="solution", label="solution θ*", shape="cross"),
         ),
         x=(-2.5, 6.5),
@@ -204,7 +204,7 @@ CHAPTER = Chapter(
             claim=afedpd_small_rho,
             case=along,
             sides=factor_of_a_round,
-            quantity="of the factor of a round and 1 the one that must be smaller",
+            quantity="what the theorem says is smaller, of 1 and the factor of a round,",
         ),
     ),
 )

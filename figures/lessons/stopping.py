@@ -12,11 +12,12 @@ import numpy as np
 from dualopt.methods import CorrectedDualFL
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import LinearSchedule, Steps
+from figures.lessons._charts import of_theorem
 from figures.lessons._parts import (
     AskNumber,
     Chapter,
-    Chart,
     Curve,
+    Dash,
     Derived,
     If,
     Line,
@@ -28,7 +29,7 @@ from figures.lessons._parts import (
     Trail,
 )
 from figures.lessons._quantities import constant, form, linear, squares
-from figures.lessons._world import clients, dragged, energy_lengths, valleys_of
+from figures.lessons._world import INKS, OPEN, SHAPES, clients, dragged, energy_lengths, on_clients, valleys_of
 from theory._cases import Case
 from theory.dualfl._gaps import watched
 from theory.dualfl.inexact_solutions import gap_3_6
@@ -79,6 +80,17 @@ def both_sides(u: np.ndarray, *, K: int) -> dict:
     }
 
 
+def _gap(j: int) -> Curve:
+    dashes: tuple[Dash, ...] = ("solid", "dotted")
+    return Curve(of="lhs0", entry=j, label=f"gap of client {j + 1}", ink=INKS[j], dash=dashes[j], after=True)
+
+
+def _known(j: int) -> Curve:
+    return Curve(
+        of="rhs0", entry=j, label=f"client {j + 1} knows", ink=INKS[j], points=True, shape=SHAPES[j], after=True
+    )
+
+
 CHAPTER = Chapter(
     title="When may a client stop?",
     minutes=10,
@@ -97,24 +109,19 @@ CHAPTER = Chapter(
         title="The clients, their models when they stop, and the model",
         marks=(
             *valleys_of(2, KAPPA),
-            Spot(of="local", label=("θ₁", "θ₂"), ink=("one", "two"), shape="ring", after=True),
+            Spot(of="local", label=("θ₁", "θ₂"), ink=INKS[:2], shape=OPEN, after=True),
             Trail(of="model", label="model", ink="model", after=True),
             Spot(of="solution", label="solution θ*", shape="cross", after=True),
         ),
     ),
-    chart=Chart(
-        title="The gap of each client when it stops, and what is admitted in that round",
-        curves=(
-            Curve(of="admitted", label="admitted", ink="ink", dash="9 5"),
-            Curve(of="rhs0", entry=0, label="client 1 knows", ink="one", dash="2 5", after=True),
-            Curve(of="rhs0", entry=1, label="client 2 knows", ink="two", dash="2 5", after=True),
-            Curve(of="lhs0", entry=0, label="gap of client 1", ink="one", after=True),
-            Curve(of="lhs0", entry=1, label="gap of client 2", ink="two", after=True),
+    chart=of_theorem(
+        "The gap of each client when it stops, and what is admitted in that round",
+        "gap",
+        (
+            Curve(of="admitted", label="admitted", ink="ink", dash="dashed"),
+            *(_gap(j) for j in range(2)),
+            *(_known(j) for j in range(2)),
         ),
-        x_label="round",
-        y_label="gap",
-        log_y=True,
-        theorem=0,
     ),
     ask=AskNumber(answer="enough", label="smallest K:", low=1, high=24, step=1, start=4),
     box=(
@@ -129,7 +136,8 @@ CHAPTER = Chapter(
     ),
     said=(
         Said(
-            "In round 1 a gap of {admitted} is admitted, later less. Client 1 is best at {m1}, client 2 at {m2}.",
+            "In round {n} a gap of {admitted} is admitted, in those before it more. Client 1 is best at {m1},"
+            " client 2 at {m2}.",
             after=False,
         ),
         Said(
@@ -158,5 +166,5 @@ CHAPTER = Chapter(
             quantity="the gap",
         ),
     ),
-    beside=(2, 8.0, 1.0),
+    beside=on_clients(2, KAPPA, rounds=ROUNDS),
 )

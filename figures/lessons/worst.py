@@ -167,9 +167,9 @@ CHAPTER = Chapter(
     plane=Plane(
         title="Two round clients; the method begins at the origin",
         marks=(
-            Spot(of="model", label="model after this round", ink="model", after=True),
+            Spot(of="model", label="model", ink="model", after=True),
             Spot(of="solution", label="solution θ*", shape="cross"),
-            Spot(of="origin", label="start", shape="ring"),
+            Spot(of="origin", label="start", shape="open disc"),
         ),
         x=(-2.6, 2.6),
         y=(-1.7, 1.7),
@@ -179,7 +179,7 @@ CHAPTER = Chapter(
             "Squared distance from the solution, over that of the dual points: yours, the worst, and what is promised"
         ),
         curves=(
-            Curve(of="promise", label="Theorem 3.3", ink="bound", dash="9 5"),
+            Curve(of="promise", label="Theorem 3.3", ink="bound", dash="dashed"),
             Curve(of="worst", label="exact worst case", ink="ink", points=True),
             Curve(of="yours", label="your clients", ink="model"),
         ),

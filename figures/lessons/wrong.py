@@ -13,11 +13,10 @@ import numpy as np
 
 from dualopt.methods import CorrectedDualFL
 from dualopt.solvers import Exact
+from figures.lessons._charts import dual_errors
 from figures.lessons._parts import (
     AskChoice,
     Chapter,
-    Chart,
-    Curve,
     If,
     Line,
     Plane,
@@ -28,7 +27,7 @@ from figures.lessons._parts import (
     Trail,
 )
 from figures.lessons._quantities import constant, form, linear, squares
-from figures.lessons._world import clients, dragged, valleys_of
+from figures.lessons._world import clients, dragged, on_clients, valleys_of
 from theory._cases import Case
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import path, uploaded
@@ -118,23 +117,17 @@ CHAPTER = Chapter(
         title="DualFL as printed, and with a wrong line",
         marks=(
             *valleys_of(*CLIENTS),
-            Trail(of="right", label="as printed", ink="third", dash="2 4", shape="square"),
-            Trail(of="model", label="with the wrong line", ink="model", after=True),
+            Trail(of="right", label="as printed", ink="third", dash="dotted", shape="square"),
+            Trail(of="model", label="wrong line", ink="model", after=True),
             Spot(of="solution", label="solution θ*", shape="cross"),
         ),
     ),
-    chart=Chart(
-        title="Dual error, and what Theorem 3.3 promises of it",
-        curves=(
-            Curve(of="right_error", label="as printed", ink="third", dash="2 4"),
-            Curve(of="rhs0", label="Theorem 3.3", ink="bound", dash="9 5", after=True),
-            Curve(of="lhs0", label="wrong line", ink="model", after=True),
-        ),
-        x_label="round",
-        y_label="dual error",
-        log_y=True,
+    chart=dual_errors(
+        "Dual error, and what Theorem 3.3 promises of it",
+        known="right_error",
+        label="as printed",
+        own="wrong line",
         y=(1e-5, 1e4),
-        theorem=0,
     ),
     ask=AskChoice(options=tuple(f"{name}: {text}" for name, (_, text) in LINES.items() if name != RIGHT), answer=0),
     box=(
@@ -186,4 +179,5 @@ CHAPTER = Chapter(
             force=True,
         ),
     ),
+    beside=on_clients(*CLIENTS, rounds=ROUNDS),
 )

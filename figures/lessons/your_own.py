@@ -250,6 +250,13 @@ def both_sides(u: np.ndarray, *, a: float, active: int, line: str) -> dict:
     return {"n": constant([1]), "lhs": constant([needed]), "rhs": constant([claimed(a, active)])}
 
 
+def on_the_slowest(method: Algorithm, u: np.ndarray, *, a: float, active: int, line: str) -> Case:
+    """Run a method of the reader's on the same clients; all take part where the method has no rule for others."""
+    case = slowest(u, a=a, active=active, line=line)
+    who: dict[str, Any] = {"participation": case.participation} if "partial" in method.supports else {}
+    return Case.of(method, case.objective, rounds=ROUNDS, **who)
+
+
 CHAPTER = Chapter(
     title="Your own method",
     minutes=12,
@@ -275,8 +282,8 @@ CHAPTER = Chapter(
     chart=Chart(
         title="Factor of the mean square in a round, over the step a",
         curves=(
-            Curve(of="claimed", over="a", label="claimed", ink="bound", dash="9 5"),
             Curve(of="needed", over="a", label="needed by some", ink="third", after=True),
+            Curve(of="claimed", over="a", label="claimed", ink="bound", dash="dashed"),
             Curve(of="proved", over="a", label="proved", ink="model", points=True, after=True),
             Level(of=1.0, label="no progress"),
         ),
@@ -321,6 +328,7 @@ CHAPTER = Chapter(
             tolerance=1e-6,
         ),
     ),
+    beside=on_the_slowest,
 )
 
 

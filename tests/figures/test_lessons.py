@@ -41,7 +41,7 @@ from figures.lessons._beside import with_method
 from figures.lessons._export import exported
 from figures.lessons._parts import Chart, Plane, Slider, to_json
 from figures.lessons._program import main
-from figures.lessons._quantities import constant, evaluate, form, linear, squares, tabulate
+from figures.lessons._quantities import constant, evaluate, form, linear, names_of, squares, tabulate
 from figures.lessons._tables import start
 from figures.lessons._text import PARTS, definitions, glossary, parts, text_of
 from figures.lessons._world import clients, curvature
@@ -70,7 +70,7 @@ def test_a_text_has_its_parts_and_leads_somewhere(name: str) -> None:
     assert text.startswith(f"# {chapter.title}\n")
     assert tuple(parts(text)) == PARTS
     new = parts(text)["What is new"]
-    assert len(re.findall(r"[.;:] |\.$", new)) >= 2
+    assert 2 <= len(re.findall(r"[.?!](?=\s|$)", new)) <= 3  # sentences
     assert len(new.split()) <= 120
     exercises, solutions = (re.findall(r"^\d+\. ", parts(text)[part], re.MULTILINE) for part in PARTS[4:6])
     assert len(exercises) == len(solutions) == 3
@@ -87,15 +87,30 @@ def test_a_text_has_its_parts_and_leads_somewhere(name: str) -> None:
     assert "{" not in text
 
 
+NO_WORDS = {  # what a page reads and does not write
+    *("answer", "at", "dash", "derived", "ink", "inks", "kind", "left", "links", "mark", "name", "needs", "of", "over"),
+    *("right", "shape", "sign", "x", "y"),
+}
+
+
 def words_of(value: Any) -> list[str]:
     """Return everything that a page says of a chapter beside its text."""
     if isinstance(value, dict):
-        return [
-            w for k, v in value.items() if k not in ("of", "name", "ink", "mark", "over", "does") for w in words_of(v)
-        ]
+        return [w for k, v in value.items() if k not in NO_WORDS for w in words_of(v)]
     if isinstance(value, list):
         return [w for v in value for w in words_of(v)]
-    return [value] if isinstance(value, str) and " " in value else []
+    return [value] if isinstance(value, str) else []
+
+
+def forms_of(term: str) -> str:
+    """Return a pattern that finds a term, in the singular, the plural and other forms of a verb.
+
+    Examples
+    --------
+    >>> bool(re.search(forms_of("converges"), "it Converged")), bool(re.search(forms_of("dual"), "duality"))
+    (True, False)
+    """
+    return rf"(?i)(?<![\w-]){re.escape(term.removesuffix('s').removesuffix('e'))}(?:e?s|e?d|e|ing)?(?![\w-])"
 
 
 def test_every_term_is_defined_in_bold_before_it_is_used() -> None:
@@ -106,14 +121,19 @@ def test_every_term_is_defined_in_bold_before_it_is_used() -> None:
     early = []
     for k, name in enumerate(CHAPTERS):
         said = {part: body for part, body in parts(text_of(name)).items() if part not in ("What next", "For teachers")}
-        text = " ".join([*said.values(), *words_of(to_json(load(name)))]).lower()
+        judged = [word for t in load(name).theorems for word in (t.label, t.quantity)]
+        text = " ".join([*said.values(), *words_of(to_json(load(name))), *judged])
         known = [term for term, (where, _) in glossary().items() if CHAPTERS.index(where) <= k]
         for term in sorted(known, key=len, reverse=True):  # a longer term may hold a shorter one
-            text = text.replace(term.lower(), "")
-        for term, (where, _) in glossary().items():
-            if CHAPTERS.index(where) > k and re.search(rf"(?<![\w-]){re.escape(term)}(?![\w-])", text, re.IGNORECASE):
-                early.append((name, term))
+            text = re.sub(forms_of(term), "", text)
+        early += [(name, term) for term in glossary() if term not in known and re.search(forms_of(term), text)]
     assert early == []
+
+
+def test_the_glossary_says_each_term_in_a_sentence() -> None:
+    for term, (_, said) in glossary().items():
+        assert re.fullmatch(r"[^.?!]+[.]", said), term
+        assert len(said.split()) <= 30, term
 
 
 def test_sizes_of_sliders_leave_no_whole_number_out() -> None:
@@ -422,16 +442,52 @@ class Bent(Algorithm):
         return Server(mean * abs(mean)), mean * abs(mean)
 
 
-def test_a_method_is_drawn_beside_or_refused() -> None:
-    chapter = with_method(load("momentum"), DualAscent(nu=1.0, solver=Exact()), "Mine")
-    assert isinstance(chapter.plane, Plane)
-    assert chapter.plane.marks[-1].label == "Mine"
-    own = chapter.measures[-1](HERE)
-    case = Case.of(DualAscent(nu=1.0, solver=Exact()), clients(HERE, *momentum.CLIENTS), rounds=momentum.ROUNDS)
-    assert np.allclose(own["yours"].values, case.models())
-    errors = [case.error(theta) for theta in case.models()]
-    assert np.allclose(np.sum(own["yours_error"].values ** 2, axis=1), errors, atol=1e-10)
-    assert with_method(load("chain"), DualAscent(nu=1.0), "Mine") is load("chain")
+BESIDE = ("averaging", "momentum", "stopping", "names", "chain", "wrong", "your_own")
+
+
+def test_the_readers_method_has_its_way_and_its_errors_in_chapters() -> None:
+    assert tuple(name for name in CHAPTERS if load(name).beside is not None) == BESIDE
+    mine = DualAscent(nu=0.7, solver=Exact())
+    for name in BESIDE:
+        chapter, plain = with_method(load(name), mine, "Mine"), load(name)
+        assert chapter.said[-1].text.count("Mine") == 1
+        u, chosen = start(plain) + 0.1, {s.name: s.values[0] for s in plain.sliders}
+        found = {}
+        for measure in chapter.measures:
+            found |= measure(u, **{p: chosen[p] for p in names_of(measure)})
+        beside = plain.beside
+        assert beside is not None
+        case = beside(mine, u, **{p: chosen[p] for p in names_of(beside)})
+        if name == "chain":
+            assert isinstance(chapter.chart, Chart)
+            assert chapter.chart.curves[-1].of == "yours"
+            assert np.allclose(found["yours"].values, [case.distance(theta) for theta in case.models()], rtol=1e-12)
+            assert np.all(found["yours"].values >= chain.least(u, kappa=chosen["kappa"])["least"].values * (1 - 1e-9))
+            continue
+        assert isinstance(chapter.plane, Plane)
+        assert isinstance(chapter.errors, Chart)
+        first = case.value(case.objective.zeros()) - case.value(case.theta)
+        trail, *_ = (mark for mark in chapter.plane.marks if getattr(mark, "of", "") == "yours")
+        dashes = [curve.dash for curve in chapter.errors.curves]
+        assert trail.label == chapter.errors.curves[-1].label == "Mine"
+        assert len(set(dashes)) == len(dashes) >= 2
+        for curve in chapter.errors.curves:  # as E says of these very models
+            models = found[curve.of.removesuffix("_height")].values
+            heights = [case.value(theta) - case.value(case.theta) for theta in models]
+            assert np.allclose(np.sum(found[curve.of].values ** 2, axis=1), heights, rtol=1e-9, atol=1e-11 * first)
+
+
+def test_the_readers_method_rests_where_the_chapter_lets_clients_rest() -> None:
+    u, chosen = start(load("your_own")), {"a": 2.0, "active": 2, "line": next(iter(your_own.SIGNS))}
+    mine = your_own.YourOwn(a=2.0, solver=Exact())
+    own = your_own.on_the_slowest(mine, u, **chosen).models()
+    assert np.array_equal(own, your_own.slowest(u, **chosen).models())
+    for method, active in ((mine, 2), (DualAscent(nu=0.7), 4)):
+        assert your_own.on_the_slowest(method, u, **chosen).events()[0].round.n_active == active
+
+
+def test_a_method_that_no_page_can_draw_is_refused() -> None:
+    assert with_method(load("bound"), DualAscent(nu=1.0), "Mine") is load("bound")
     with pytest.raises(
         ValueError, match=r"^Bent cannot be drawn beside the others: its models are no affine functions"
     ):
@@ -459,10 +515,11 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     code, out, _ = run("bound", "chain", "--export", str(tmp_path / "out"))
     assert code == 0
     files = sorted((tmp_path / "out").iterdir())
-    assert [p.name for p in files] == ["bound.html", "chain.html", "index.html"]
-    for file in files:  # links lead to what was exported
+    assert [p.name for p in files] == ["bound.html", "bound.ipynb", "chain.html", "chain.ipynb", "index.html"]
+    for file in (p for p in files if p.suffix == ".html"):  # links lead to what was exported
         text = file.read_text(encoding="utf-8")
-        assert set(re.findall(r'href="(\w+\.html)"', text)) <= {p.name for p in files}
+        assert set(re.findall(r'href="(\w+\.(?:html|ipynb))"', text)) <= {p.name for p in files}
+        assert file.stem == "index" or f'href="{file.stem}.ipynb"' in text
         assert all(f'id="{anchor}"' in text for anchor in re.findall(r'href="#(\w+)"', text))
     (tmp_path / "taken").write_text("a file")
     code, _, err = run("chain", "--export", str(tmp_path / "taken"))
@@ -478,7 +535,9 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.chdir(tmp_path)
     code, out, err = run("momentum", "--export", "own", "--method", "my.py:Mine: nu=1, solver=exact")
     assert (code, err) == (0, "")
-    assert "Mine" in (tmp_path / "own" / "momentum.html").read_text(encoding="utf-8")
+    page = (tmp_path / "own" / "momentum.html").read_text(encoding="utf-8")
+    assert "Mine" in page
+    assert 'data-part="errors"' in page
 
 
 def test_the_course_is_kept_until_the_code_changes(

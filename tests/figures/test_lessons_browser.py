@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from figures.lessons import CHAPTERS, load
 from figures.lessons._export import export, exported
 from figures.lessons._parts import AskChoice, AskCurve, Plane
 from tests.figures.chromium import chromium
+from tests.figures.colours import VISIONS, blended, contrast
 from tests.figures.course import measured, positions, values, verdict
 
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
@@ -294,6 +296,37 @@ UNNAMED = """() => {
     wrong.push(...all("[id]").filter((e) => document.querySelectorAll(`[id="${e.id}"]`).length > 1));
     return [...wrong.map(short), ...(all("h1").length === 1 && all("main").length === 1 ? [] : ["h1, main"])];
 }"""
+# What pictures draw beside words and axes: the picture, the part of it, colour, opacity, and line or shape.
+DRAWN = """() => Object.values(page.chapters)[0].pictures.flatMap((picture, i) => {
+    if (!picture.X || picture.figure?.hidden) return [];
+    const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number), rows = [];
+    const row = (part, node) => {
+        const style = getComputedStyle(node), width = Number.parseFloat(style.strokeWidth);
+        const open = style.fill === "none", opacity = Number(node.getAttribute("opacity") ?? 1);
+        const weight = width < 1.6 ? "thin" : width >= 4 ? "thick" : "";
+        const letters = (node.getAttribute("d") ?? "").replace(/[^A-Z]/g, "");
+        const line = !node.hasAttribute("transform") && open && node.tagName !== "rect" && !node.closest(".grab");
+        const pattern = node.tagName === "rect" ? `bar ${width > 0}` : `${letters} ${open}`;
+        const colour = open || node.tagName === "rect" ? style.stroke : style.fill;
+        const dash = node.getAttribute("stroke-dasharray");
+        rows.push([i, part, rgb(colour), opacity, line ? `${dash} ${weight}` : pattern, line]);
+    };
+    for (const [name, layer] of Object.entries({ below: picture.below, grabs: picture.grabs })) {
+        for (const [key, { node, kind }] of layer.kept) {
+            if (kind === "text" || node.matches(".grid, .axis, .now") || /^(tie|area|pattern)/.test(key)) continue;
+            if (kind !== "g") row(key.split(" ")[0], node);
+            else for (const part of node.querySelectorAll("path, circle:not(.target)")) row(`${name} ${key}`, part);
+        }
+    }
+    return rows;
+})"""
+# The lines and dots of the classes of a map, and what they lie on.
+HATCHED = """() => [...document.querySelectorAll("pattern path")].filter((e) => e.getAttribute("d")).map((e) => {
+    const rgb = (text) => text.match(/[\\d.]+/g).map(Number), id = e.parentNode.id;
+    const classes = Object.values(page.chapters)[0].pictures[1].below.kept, area = classes.get(`area ${id.at(-1)}`);
+    return area ? [rgb(getComputedStyle(e).stroke), rgb(getComputedStyle(area.node).fill), e.getAttribute("d")] : [];
+}).filter((row) => row.length)"""
+PAPER = "getComputedStyle(document.body).backgroundColor"
 AXE = "async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 120))])"
 
 
@@ -322,6 +355,32 @@ def test_everybody_can_use_it(name: str, seen: Callable[..., Seen]) -> None:
     slider_and_result_are_on_one_screen(one)
 
 
+@every_chapter
+def test_nothing_is_told_apart_by_colour_alone(name: str, seen: Callable[..., Seen]) -> None:
+    """Parts of different colours have different lines or shapes; all are seen, without green cones and in grey."""
+    one = seen(name)
+    for shown in (False, True):
+        if shown:
+            one.show()
+        for scheme in ("light", "dark"):
+            one.page.emulate_media(color_scheme=scheme)
+            rows = one.page.evaluate(DRAWN)
+            paper = [float(c) for c in one.page.evaluate(PAPER).strip("rgb()").split(",")]
+            looks: dict[tuple[int, str, tuple[float, ...]], dict[bool, set[str]]] = {}
+            for picture, part, colour, opacity, pattern, line in rows:
+                looks.setdefault((picture, part, tuple(colour)), {True: set(), False: set()})[line].add(pattern)
+                for vision in VISIONS:
+                    assert contrast(blended(colour, opacity, paper), paper, vision) >= 3.0, (part, scheme, vision)
+            for (a, look), (b, other) in combinations(looks.items(), 2):
+                if a[0] == b[0] and a[2] != b[2]:  # in one picture, and of different colours
+                    assert (look[True] or look[False]) != (other[True] or other[False]), (a, b)
+            hatched = one.page.evaluate(HATCHED)
+            assert len({d for _, _, d in hatched}) == len(hatched)
+            for colour, ground, _ in hatched:
+                assert min(contrast(colour, ground, vision) for vision in VISIONS) >= 3.0, (colour, ground)
+    assert len(rows) >= 2
+
+
 def one_region_says_what_is_seen(name: str, one: Seen) -> None:
     assert one.page.locator("[aria-live], [role=status], [role=alert]").count() == 1
     one.page.wait_for_function("document.querySelector('[role=status]').textContent")
@@ -346,7 +405,7 @@ def slider_and_result_are_on_one_screen(one: Seen) -> None:
 
 def test_all_chapters_on_one_page_and_the_size_of_all(browser: Any, course: Course) -> None:
     files = course.all()
-    assert len(files) == len(CHAPTERS) + 1
+    assert len(files) == 2 * len(CHAPTERS) + 1  # pages and notebooks, and one page of all
     assert sum(file.stat().st_size for file in files) < 6e6
     one = Seen(browser, files[-1])
     assert one.page.locator("section.chapter").count() == len(CHAPTERS)
