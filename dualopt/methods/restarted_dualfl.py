@@ -20,8 +20,7 @@ class RestartedDualFL(GradientRestart, DualFL):
     v_j^{\text{prev}}\rangle > 0`, the server sends :math:`\beta = 0`, with which :math:`\zeta_j^+ = v_j`, and goes on
     from :math:`t = 1`. One scalar more travels up; L is not used. For smooth clients it is linear, by a proof without a
     useful factor (``theory/frontier/restarts.py``); for clients with kinks nothing is proved, and
-    :class:`dualopt.methods.DualFL`, which has the rate of Theorem 3.2, is faster more often than not. Measured in
-    docs/no_tuning.md.
+    :class:`dualopt.methods.DualFL` has the rate of Theorem 3.2. Measured in docs/no_tuning.md.
 
     Parameters
     ----------

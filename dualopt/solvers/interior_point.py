@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon
+from dualopt.arrays.tree import take_clients
+from dualopt.arrays.xp import Array, array_namespace, epsilon, host_places, to_numpy
 from dualopt.objectives.local_problem import LocalProblem, per_client
 from dualopt.solvers._dual_rows import (
     DualRows,
     at_dual,
-    curvatures,
     dual_solution,
     feasible,
     measured,
@@ -20,7 +20,8 @@ from dualopt.solvers._dual_rows import (
     require_dual,
     zero_duals,
 )
-from dualopt.solvers._loop import LocalSolution, drive
+from dualopt.solvers._kinks import Kinked, by_part, matrix, on_face
+from dualopt.solvers._loop import LocalSolution, assemble, drive
 from dualopt.solvers.stopping import Stop
 
 __all__ = ["InteriorPoint", "suits"]
@@ -31,6 +32,9 @@ BOUNDARY = 0.995
 MARGIN = 1e-4
 """Part of the width of the domain by which dual variables of an earlier call are moved inside."""
 
+PATIENCE = 3
+"""Steps on faces that may fail to halve the gap in one call."""
+
 LARGEST = 256
 """Columns up to which this is the default: a step forms and inverts a matrix of this size for each client."""
 
@@ -40,8 +44,9 @@ class State(NamedTuple):
 
     at: DualRows  # what is returned: the dual variables of the least gap so far
     theta: Array  # (N, p)  their primal point
-    u: Array  # (N, m)  strictly inside the domain
-    above: Array  # (N, m)  s+ and s-, with z - y = s+ - s-
+    failures: Array  # (N,)  steps on faces that did not halve the gap; from PATIENCE on steps are in the interior
+    u: Array  # (N, m)  strictly inside the domain; before a step on a face anywhere: what is outside is at a bound
+    above: Array  # (N, m)  s+ and s-, with z - y = s+ - s-; unused before a step on a face
     below: Array  # (N, m)
     gradients: Array
     stalled: Array
@@ -63,11 +68,25 @@ class InteriorPoint(Typed):
     :math:`\bar\mu I + X^\top W D^{-1} X`, one matrix of the size of the model for each client, twice: for the
     predictor, and for the corrector, whose target is the mean product times the cube of the part of it that the
     predictor would leave (Mehrotra 1992, "On the implementation of a primal-dual interior point method"). In practice
-    ten to twenty steps suffice from the start. Gaps are sums of Fenchel-Young gaps, and the returned point is
-    dual-corrected, as those of ``DualCoordinate`` are. Dual variables are kept between rounds, and moved a little
-    inside.
+    ten to twenty steps suffice from the start.
 
-    A step counts as ``3 + p/2`` gradients: its products with the rows, and the matrix.
+    **Faces.** Inside, the gap comes from dual variables that are off by the barrier, and :math:`\theta(u)` is off by
+    :math:`\sqrt{2\,\text{gap}/\bar\mu}`, all that the gap admits: a method with momentum adds such errors up. So
+    solutions are sought on faces of the domain, where nothing but residuals of few rows is left of the gap. The face of
+    numbers :math:`v_i` has the rows :math:`a_i < v_i < b_i` at the kink, and the others at the nearest bound. If the
+    former, ``K``, are at most as many as columns, a step solves :math:`x_i\theta(u) = y_i` for their :math:`u_i` (by
+    a proximal step of length :math:`\epsilon^{-1/2}\bar\mu/\max|x_i|^2`, which is defined where ``K`` has
+    dependent rows), projects them on the domain, and has for the next face :math:`v_i = u_i` of before the projection,
+    for rows out of ``K`` the :math:`u_i + (x_i\theta - y_i)\bar\mu/(w_i\max|x_i|^2)` of the solution: a primal-dual
+    active set method (Hintermüller, Ito and Kunisch 2003). A call begins with the face of the last one, and goes
+    into the interior when three steps have not halved the gap. There every step tries the face that it
+    suggests, by the same formula. The point of the least gap is returned.
+
+    Gaps are sums of Fenchel-Young gaps, and the returned point is dual-corrected, as those of ``DualCoordinate`` are.
+    Dual variables are kept between rounds, and in the interior moved a little inside.
+
+    A step counts as ``3 + p/2`` gradients, its products with the rows, and the matrix; one in the interior that tries a
+    face counts twice.
 
     Parameters
     ----------
@@ -114,7 +133,7 @@ class InteriorPoint(Typed):
         (u,) = solver_state or self.initial_state(problem.objective)
         require_dual("interior-point", problem)
         state, status = drive(
-            _step, problem, _begin(problem, feasible(problem, u)), stop, round, max_iter=self.max_iter, measure=measured
+            _step, problem, _start(problem, feasible(problem, u)), stop, round, max_iter=self.max_iter, measure=measured
         )
         return dual_solution(problem, state.at, gradients=state.gradients, status=status, solver_state=(state.at.u,))
 
@@ -125,111 +144,109 @@ def suits(objective: Any) -> bool:
     return objective.kink_at_label and rows is not None and not rows.is_sparse and rows.n_features <= LARGEST
 
 
-def _begin(problem: LocalProblem, u: Array) -> State:
-    """Return the state at dual variables moved inside, with slacks of the size of the mean product."""
+def _start(problem: LocalProblem, u: Array) -> State:
+    """Return the state at dual variables: on their face, on one that they suggest, or in the interior."""
     xp, at = array_namespace(u), at_dual(problem, u)
     zero = xp.zeros_like(problem.mu)
 
-    def one(c: _Client) -> tuple[Array, ...]:
-        width = c.high - c.low
-        inside = xp.clip(c.rows(u), c.low + MARGIN * width, c.high - MARGIN * width)
+    def one(c: Kinked) -> tuple[Array, ...]:
+        rows = c.rows(u)
+        v = xp.where(c.inside(rows)[1][:, None], rows, c.prolonged(rows, c.residual(c.point(rows))))
+        return xp.astype(c.inside(v)[1], u.dtype), c.pad(v)
+
+    few, v = by_part(problem, u, one)
+    off = xp.zeros_like(zero, dtype=xp.bool)
+    state = State(at, at.theta, xp.where(few > 0, zero, zero + PATIENCE), v, u, u, zero + 1.0, off)
+    return state if bool(xp.all(few > 0)) else _begun(problem, state, few <= 0)
+
+
+def _begun(problem: LocalProblem, s: State, chosen: Array) -> State:
+    """Begin in the interior at the best dual variables moved inside, with slacks of the size of the mean product."""
+    xp = array_namespace(s.u)
+
+    def one(c: Kinked) -> tuple[Array, ...]:
+        width, u = c.high - c.low, c.rows(s.at.u)
+        inside = xp.clip(u, c.low + MARGIN * width, c.high - MARGIN * width)
         residual = c.residual(c.point(inside))
         above, below = xp.maximum(residual, 0.0), xp.maximum(-residual, 0.0)
         products = xp.vecdot(c.w, above * (c.high - inside) + below * (inside - c.low))
         more = xp.maximum(products / xp.vecdot(c.w, 0.5 * width), epsilon(u) * (1.0 + xp.max(xp.abs(c.y), axis=-1)))
         return c.pad(inside), c.pad(above + more[:, None]), c.pad(below + more[:, None])
 
-    inside, above, below = _by_part(problem, u, one)
-    return State(at, at.theta, inside, above, below, zero + 1.0, xp.zeros_like(zero, dtype=xp.bool))
+    begun = by_part(problem, s.u, one)
+    u, above, below = (
+        xp.where(chosen[:, None], new, old) for new, old in zip(begun, (s.u, s.above, s.below), strict=True)
+    )
+    return s._replace(failures=xp.where(chosen, PATIENCE + 0.0 * s.failures, s.failures), u=u, above=above, below=below)
 
 
 def _step(problem: LocalProblem, s: State) -> State:
-    """Take one step of every client."""
+    """Take one step of every client, on its face or in the interior."""
+    faces = to_numpy(s.failures) < PATIENCE
+    if faces.all():
+        return _face_step(problem, s)
+    if not faces.any():
+        return _interior_step(problem, s)
+    groups = [(_face_step, host_places(faces)), (_interior_step, host_places(~faces))]
+    return assemble([(places, step(problem.select(places), take_clients(s, places))) for step, places in groups])
+
+
+def _face_step(problem: LocalProblem, s: State) -> State:
+    """Solve on the face of every client; begin in the interior where that does not halve the gap."""
     xp = array_namespace(s.u)
-    failed, *inner = _by_part(problem, s.u, lambda c: _moved(c, *map(c.rows, (s.u, s.above, s.below))))
-    u, above, below, theta, f, gap, pull = inner
+    v, *found = by_part(problem, s.u, lambda c: on_face(c, c.rows(s.u)))
+    new = _complete(problem, *found)
+    at = _better(new, s.at)
+    failures = s.failures + xp.astype(~(new.gap <= 0.5 * s.at.gap), new.gap.dtype)  # with NaN a failure
+    failures = xp.where(xp.isfinite(new.gap), failures, PATIENCE + 0.0 * failures)
+    state = s._replace(at=at, theta=at.theta, failures=failures, u=v, gradients=s.gradients + _price(new))
+    leave = failures >= PATIENCE
+    return _begun(problem, state, leave) if bool(xp.any(leave)) else state
+
+
+def _interior_step(problem: LocalProblem, s: State) -> State:
+    """Take one step in the interior of every client, and try the face that it suggests."""
+    xp = array_namespace(s.u)
+    failed, u, above, below, few, v, *found = by_part(
+        problem, s.u, lambda c: _moved(c, *map(c.rows, (s.u, s.above, s.below)))
+    )
+    new = _complete(problem, *found)
+    at, price = _better(new, s.at), _price(new)
+    gradients = s.gradients + price
+    if bool(xp.any(few > 0)):
+        _, *found = by_part(problem, v, lambda c: on_face(c, c.rows(v)))
+        at, gradients = _better(_complete(problem, *found), at), gradients + few * price
+    return State(at, at.theta, s.failures, u, above, below, gradients, failed > 0)
+
+
+def _price(new: DualRows) -> float:
+    """Return what a step costs in gradients: its products with the rows, and the matrix."""
+    return 3.0 + 0.5 * new.theta.shape[1]
+
+
+def _complete(problem: LocalProblem, u: Array, theta: Array, f: Array, gap: Array, pull: Array) -> DualRows:
+    """Return dual variables with what belongs to them; ``f`` comes without the ridge."""
     model = model_of(problem)
-    f = f + 0.5 * model.ridge * xp.vecdot(theta, model.held(theta))
-    new = DualRows(u, theta, f, problem.extend(theta, f, pull).value, gap, pull)
-    better = gap < s.at.gap  # False for NaN
-    at = new if bool(xp.all(better)) else _chosen(better, new, s.at)
-    gradients = s.gradients + (3.0 + 0.5 * theta.shape[1])
-    return State(at, at.theta, u, above, below, gradients, failed > 0)
+    f = f + 0.5 * model.ridge * array_namespace(u).vecdot(theta, model.held(theta))
+    return DualRows(u, theta, f, problem.extend(theta, f, pull).value, gap, pull)
 
 
-def _chosen(better: Array, new: DualRows, old: DualRows) -> DualRows:
-    """Return the new variables of some clients, the old ones of the others."""
-    xp = array_namespace(better)
+def _better(new: DualRows, old: DualRows) -> DualRows:
+    """Return the variables of the smaller gap."""
+    xp, better = array_namespace(new.gap), new.gap < old.gap  # False for NaN
+    if bool(xp.all(better)):
+        return new
     return DualRows(*(xp.where(per_client(better, a), a, b) for a, b in zip(new, old, strict=True)))
 
 
-class _Client(NamedTuple):
-    """Clients of equal size of a local problem, with the slopes of their losses on both sides of the kink."""
-
-    part: Any
-    width: int
-    y: Array
-    w: Array
-    low: Array
-    high: Array
-    mu: Array  # (c,)  the least curvature of all but the losses
-    held: Array  # (c, p) or (c, 1)  those of the columns
-    linear: Array
-    longest: Array  # (c,)  a bound of the lengths of the rows
-
-    def rows(self, x: Array) -> Array:
-        """Return the entries of these clients without padding."""
-        return self.part.block.clients.take(x)[:, : self.y.shape[1]]
-
-    def pad(self, x: Array) -> Array:
-        """Append zeros up to the rows of the largest client."""
-        xp, missing = array_namespace(x), self.width - x.shape[1]
-        if not missing:
-            return x
-        return xp.concat([x, xp.zeros((x.shape[0], missing), dtype=x.dtype, device=device(x))], axis=1)
-
-    def forward(self, theta: Array) -> Array:
-        """Return ``x_ji theta_j``, ``(c, m)``."""
-        return self.part.block.predict(theta[:, None, :])[:, 0, :]
-
-    def back(self, v: Array) -> Array:
-        """Return ``sum_i v_ji x_ji``, ``(c, p)``."""
-        return self.part.block.pull_back(v[:, None, :])[:, 0, :]
-
-    def point(self, u: Array) -> Array:
-        """Return ``theta(u)``."""
-        return -(self.linear + self.back(self.w * u)) / self.held
-
-    def residual(self, theta: Array) -> Array:
-        """Return ``z - y``."""
-        return self.forward(theta) - self.y
-
-
-def _by_part(problem: LocalProblem, like: Array, function: Any) -> tuple[Array, ...]:
-    """Call a function of clients of equal size for all, and put the results together."""
-    model, linear, held = model_of(problem), problem.linear_term(), curvatures(problem)
-    rows, loss, longest = model.rows, model.loss, model.longest_rows
-
-    def results() -> Any:
-        for _, part in rows.parts:
-            clients, _, y, w = part.block
-            low, high = loss.gradient(y - 1.0, y), loss.gradient(y + 1.0, y)
-            own = (clients.take(x) for x in (problem.mu, held, linear, longest))
-            yield clients, function(_Client(part, like.shape[1], y, w, low, high, *own))
-
-    return rows.assemble(results())
-
-
-def _moved(c: _Client, u: Array, above: Array, below: Array) -> tuple[Array, ...]:
-    """Return whether nothing was gained, the variables after a step, and what belongs to them."""
+def _moved(c: Kinked, u: Array, above: Array, below: Array) -> tuple[Array, ...]:
+    """Return whether nothing was gained, the variables after a step, the face that they suggest, and their gaps."""
     xp = array_namespace(u)
     least = 0.25 * epsilon(u) * (c.high - c.low)  # below that a distance from the boundary is rounding
     a, b = xp.maximum(c.high - u, least), xp.maximum(u - c.low, least)
-    X = c.part.block.X
     # a smaller D would make entries of the matrix in which mu is rounding
     D = xp.maximum(above / a + below / b, 64.0 * epsilon(u) * c.w * (c.longest**2 / c.mu)[:, None])
-    gram = xp.matmul(xp.matrix_transpose(X), X * (c.w / D)[..., None])
-    matrix = gram + c.held[:, None, :] * xp.eye(X.shape[-1], dtype=u.dtype, device=device(u))
+    held = matrix(c, c.w / D)
     weight = 2.0 * xp.sum(c.w, axis=-1)
     mean = xp.vecdot(c.w, above * a + below * b) / weight
 
@@ -237,7 +254,7 @@ def _moved(c: _Client, u: Array, above: Array, below: Array) -> tuple[Array, ...
         up = (target[:, None] - more_above) / a - above
         down = (target[:, None] + more_below) / b - below
         # not by an inverse: rows at the kink have entries that grow without bound, and the error would be theirs
-        shift = xp.linalg.solve(matrix, c.back(c.w * (up - down) / D)[..., None])[..., 0]
+        shift = xp.linalg.solve(held, c.back(c.w * (up - down) / D)[..., None])[..., 0]
         du = (c.forward(shift) - (up - down)) / D
         return du, up + above / a * du, down - below / b * du
 
@@ -258,11 +275,10 @@ def _moved(c: _Client, u: Array, above: Array, below: Array) -> tuple[Array, ...
         t = xp.where(good[:, None], t, 0.0)
         du, d_above, d_below = (xp.where(good[:, None], d, 0.0) for d in (du, d_above, d_below))
     u = xp.clip(u + t * du, c.low + least, c.high - least)
-    pull = c.back(c.w * u)
-    theta = -(c.linear + pull) / c.held
-    residual, smaller = c.residual(theta), xp.minimum(above + t * d_above, below + t * d_below)
+    smaller = xp.minimum(above + t * d_above, below + t * d_below)
     smaller = xp.maximum(smaller, 1e-3 * xp.minimum(above, below))
-    up, down = xp.maximum(residual, 0.0), xp.maximum(-residual, 0.0)
-    f, gap = (xp.vecdot(c.w, x) for x in (c.high * up - c.low * down, (c.high - u) * up + (u - c.low) * down))
-    failed = xp.astype(~good, u.dtype)
-    return failed, c.pad(u), c.pad(smaller + up), c.pad(smaller + down), theta, f, gap, pull
+    residual, *found = c.gaps(u)
+    moved = (c.pad(x) for x in (u, smaller + xp.maximum(residual, 0.0), smaller + xp.maximum(-residual, 0.0)))
+    v = c.prolonged(u, residual)
+    few = xp.astype(c.inside(v)[1], u.dtype)
+    return xp.astype(~good, u.dtype), *moved, few, c.pad(v), *found

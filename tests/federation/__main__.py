@@ -489,7 +489,8 @@ def page(folder: Path) -> str:
     said = (folder / "said").read_text()
     shown = blocks[[block.startswith("│") for block in blocks].index(True)].splitlines()
     for line in shown:
-        require(" ".join(line.split()) in " ".join(said.split()), f"the page promises {line}")
+        table = (row for row in said.splitlines() if row.startswith("│"))
+        require(" ".join(line.split()) in " ".join(said.split()), "\n".join(["the page promises", line, "of", *table]))
     trace = Trace.from_npz(folder / "results" / "trace.npz")
     require(trace.status == "converged", trace.status)
     return f"{len(commands)} blocks of commands; {trace.last['round']:.0f} rounds, {trace.last['certified_error']:.2e}"

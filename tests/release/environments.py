@@ -28,7 +28,21 @@ class Environment(NamedTuple):
     lowest: bool = False
 
 
-ALONE = ["app", "theory", "frames", "sparse", "gpu", "browser", "fast", "federation", "mpi", "docs", "testing", "dev"]
+ALONE = [
+    "app",
+    "theory",
+    "frames",
+    "sparse",
+    "gpu",
+    "browser",
+    "fast",
+    "torch",
+    "federation",
+    "mpi",
+    "docs",
+    "testing",
+    "dev",
+]
 ENVIRONMENTS: Mapping[str, Environment] = {
     "core": Environment(jobs=JOBS["core"]),
     "sources": Environment(jobs=JOBS["core"], sources=True),

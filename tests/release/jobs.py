@@ -59,6 +59,7 @@ JOBS: dict[str, tuple[Job, ...]] = {
         refused("dualopt prove --algorithm fedsplit --out proof", "CVXPY", "theory"),
         refused("dualopt run --engine mpi --out mpi", "mpi4py", "mpi"),
         refused("dualopt run --device cuda --out gpu", "a CUDA GPU", "gpu"),
+        refused("dualopt run --data digits --model cnn --algorithm fedavg --out cnn", "torch", "torch"),
     ),
     "everything": (RUN, *TABLES, PROVE, *LESSONS, Job("dualopt theory --quick", "statements")),
     "lowest": (RUN, PREDICT, *TABLES, PROVE, *LESSONS, FIGURE, Job("dualopt theory --quick dualfl", "statements")),
@@ -67,6 +68,7 @@ JOBS: dict[str, tuple[Job, ...]] = {
     "sparse": (Job("scripts.py sparse", "converged"),),
     "testing": (Job("scripts.py drawn", "drawn"),),
     "fast": (Job("DUALOPT_FAST=1 scripts.py fast", "converged Numba 0."),),
+    "torch": (Job("scripts.py networks", "trained"),),
     "federation": (
         Job(
             "dualopt federation new study --site lyon --site basel --features 30 --classes 0,1 --mu 0.01",

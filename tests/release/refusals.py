@@ -105,6 +105,16 @@ USES: list[tuple[str, str, Callable[[], Any]]] = [  # what is missing, the sente
     ),
     ("numba", 'DUALOPT_FAST=1 needs Numba: pip install "dualopt[fast]".', fast),
     (
+        "torch",
+        'a module as an objective needs torch: pip install "dualopt[torch]".',
+        lambda: dualopt.torch_module(None, X, y),
+    ),
+    (
+        "torch",
+        'a convolutional network needs torch: pip install "dualopt[torch]".',
+        lambda: module("dualopt.objectives.torch_networks").cnn(64, 10),
+    ),
+    (
         "cupy",
         'device cuda needs CuPy and a CUDA GPU: pip install "dualopt[gpu]".',
         lambda: module("dualopt.arrays.xp").uploader("cuda"),

@@ -72,6 +72,20 @@ def fast() -> None:
     print(run("fedsplit", f, rounds=300, tol=1e-6).status, "Numba", numba_version())
 
 
+def networks() -> None:
+    """Train a module of PyTorch."""
+    import torch
+
+    from dualopt import FedDyn, run, torch_module
+
+    X, y = rng.standard_normal((200, 4)), rng.integers(0, 3, 200)
+    X[np.arange(200), y] += 4.0
+    f = torch_module(torch.nn.Linear(4, 3, dtype=torch.float64), X, y, clients=4, ridge=1e-2)
+    trace = run(FedDyn(alpha=0.1), f, rounds=20, seed=1)
+    assert trace["energy"][-1] < 0.5 * trace["energy"][0], trace["energy"]
+    print("trained", trace.status)
+
+
 def proved() -> None:
     """Prove a rate, and find a reference solution."""
     import dualopt

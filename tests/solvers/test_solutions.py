@@ -31,6 +31,7 @@ from dualopt.objectives import LocalProblem, ObjectiveWrapper
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.runs.certificates import DualPoint, dual_point
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
+from dualopt.solvers._kinks import Kinked
 from dualopt.solvers.lbfgs import evaluate_start
 from dualopt.solvers.stopping import Gap, GradientNorm, Steps
 from tests.conftest import BACKENDS, rounds_as_numpy
@@ -281,8 +282,13 @@ def test_dual_coordinate_charges_two_gradients_an_epoch():
     assert solve("dual_coordinate", problem, Steps(steps=7)).gradients == (14.0,) * 5
 
 
-def test_interior_point_charges_its_products_and_its_matrix():
+def test_interior_point_charges_its_products_and_its_matrix(monkeypatch):
     problem = local_problem(OBJECTIVES["hinge"](), "linear")
+    first = solve("interior_point", problem, Steps(steps=7))
+    steps = [(x - 1.0) / (3.0 + 4 / 2) for x in first.gradients]  # those in the interior that try a face are two
+    assert all(x == int(x) and 7 <= x <= 14 for x in steps)
+    assert max(steps) > 7
+    monkeypatch.setattr(Kinked, "inside", lambda c, v: (v < 0, np.zeros(len(v), dtype=bool)))  # no faces
     assert solve("interior_point", problem, Steps(steps=7)).gradients == (1.0 + 7 * (3.0 + 4 / 2),) * 5
 
 
