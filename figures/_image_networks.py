@@ -60,19 +60,11 @@ def network(
     **size
         As of `dualopt.objectives.torch_networks.cnn`; small images have a network of one layer instead.
     """
-    shape = image_shape(data.X.shape[1])
-    size = size if shape[1] >= LEAST_SIDE else SMALL
-    make = partial(_taking_images, data.X.shape[1], data.classes, **size)
+    size = size if image_shape(data.X.shape[1])[1] >= LEAST_SIDE else SMALL
+    make = partial(cnn, data.X.shape[1], data.classes, **size)
     # rows that several clients share are written out
     rows = np.concatenate(clients)
     ends = np.cumsum([len(own) for own in clients])
     parts = [part.tolist() for part in np.split(np.arange(len(rows)), ends[:-1])]
     X, y = data.X[rows], data.y[rows]
-    return torch_module(
-        make, X, y, classes=data.classes, clients=parts, ridge=ridge, input_shape=shape, augment=augment
-    )
-
-
-def _taking_images(features: int, outputs: int, **size: Any) -> Any:
-    """Return the network without its first layer, which makes images of rows."""
-    return cnn(features, outputs, **size)[1:]
+    return torch_module(make, X, y, classes=data.classes, clients=parts, ridge=ridge, augment=augment)
