@@ -31,7 +31,7 @@ def image_shape(features: int) -> tuple[int, int, int]:
         side = math.isqrt(features // channels)
         if channels * side * side == features:
             return channels, side, side
-    raise ValueError(f"a convolutional network needs square images of one channel or three, not {features} features.")
+    raise ValueError(f"images must be square images of one channel or three, not {features} features.")
 
 
 def cnn(
