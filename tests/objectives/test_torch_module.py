@@ -12,13 +12,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from dualopt import Logistic, Multinomial, NonconvexPenalty, Squared, linear_model  # noqa: E402
+from dualopt import AFedPD, Logistic, Multinomial, NonconvexPenalty, Squared, iterate, linear_model  # noqa: E402
 from dualopt.arrays.xp import to_numpy  # noqa: E402
 from dualopt.lab.contracts.test_objectives import *  # noqa: E402, F403  # pyright: ignore[reportAssignmentType]
 from dualopt.objectives import torch_module  # noqa: E402
 from dualopt.objectives.augmentation import PADDING, crop_flip  # noqa: E402
 from dualopt.objectives.torch_networks import cnn as cnn_of_feddyn  # noqa: E402
 from dualopt.objectives.torch_networks import image_shape, lenet  # noqa: E402
+from dualopt.solvers import SGD  # noqa: E402
 from tests.torch_instances import (  # noqa: E402
     CLASSES,
     CLIENTS,
@@ -280,6 +281,44 @@ def test_the_network_of_feddyn() -> None:
         cnn_of_feddyn(64, 10)
     least = cnn_of_feddyn(256, 10)  # 16 x 16: 6 x 6 after the first pooling, one number after the second
     assert least(torch.zeros((2, 1, 16, 16))).shape == (2, 10)
+
+
+# Devices.
+
+
+@pytest.mark.parametrize("vectorised", [False, True], ids=["one by one", "together"])
+def test_nothing_is_made_where_the_rows_are_not(vectorised: bool) -> None:
+    """With another default device each tensor that is made without naming one would meet the rows, and be refused."""
+    images = np.random.default_rng(5).standard_normal((len(Y), 3 * 16 * 16)).astype(np.float32)
+    make = partial(cnn_of_feddyn, 768, CLASSES, filters=2, layers=1, hidden=4)
+    f = torch_module(
+        make, images, Y, clients=CLIENTS, classes=CLASSES, ridge=RIDGE, augment="crop-flip", vectorised=vectorised
+    )
+    theta, X_test, start = points(f), torch.as_tensor(images), f.initial()
+    sample = f.draw([np.random.default_rng(j) for j in range(f.n_clients)], 3)
+
+    def found() -> list[Any]:
+        shot = next(iter(iterate(AFedPD(rho=0.3, solver=SGD(step=0.1, batch=2, epochs=1)), f, theta0=start)))
+        return [
+            f.value(theta),
+            f.gradient(theta),
+            *f.value_and_gradient(theta),
+            f.sample_gradient(theta, sample),
+            f.predict(theta[0], X_test),
+            f.select([2, 0]).gradient(theta[[2, 0]]),
+            f.zeros(),
+            f.L,
+            f.mu,
+            shot.server.theta,
+        ]
+
+    expected = found()
+    with torch.device("meta"):
+        assert torch.zeros(1).device.type == "meta"
+        again = found()
+    for one, other in zip(again, expected, strict=True):
+        assert one.device.type == "cpu"
+        assert torch.equal(one, other)
 
 
 # What is refused.
