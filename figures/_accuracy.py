@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from itertools import count
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dualopt.arrays.xp import Array, asarray_like, to_numpy
-from dualopt.engine.rounds import iterate
+from dualopt.engine.checkpoint import Checkpoint, RunProgress, table
+from dualopt.engine.rounds import Snapshot, initial_state, on_engine, resolve, rounds_of
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Participation
 from dualopt.objectives import MLP, TorchModule
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._local_models import LocalModels
 
 __all__ = ["accuracy_trace", "first_reached", "models_sent"]
+
+COLUMNS = ("round", "floats_up", "accuracy", "server")
+UNSEEN = (math.nan, math.nan)  # of a round without a look
 
 
 def accuracy_trace(
@@ -28,6 +34,8 @@ def accuracy_trace(
     rounds: int,
     every: int = 1,
     target: float = np.inf,
+    server: bool = True,
+    checkpoint: Checkpoint | None = None,
     advance: Callable[[Any, Any], Any] = lambda snapshot, row: None,
 ) -> Trace:
     """Run until the mean of the latest models of all clients has an accuracy.
@@ -50,29 +58,50 @@ def accuracy_trace(
         Rounds from one look at the test rows to the next; there is one after the last round too.
     target : float, default infinity
         The accuracy, in [0, 1].
+    server : bool, default True
+        Whether the server's model is looked at, too.
+    checkpoint : Checkpoint, optional
+        Where the run is kept while it lasts, and from where it goes on with the same numbers.
     advance : callable, optional
-        It is called with the snapshot and the latest row after every round.
+        It is called with the snapshot and the row after every round; accuracies that were not looked at are NaN.
     """
     theta = network.initial(0)
-    latest = LocalModels(network, to_numpy(theta))
     test = asarray_like(test[0], theta), test[1]
-    at_start = _accuracy(network, theta, test)
-    rows = [{"round": 0.0, "floats_up": 0.0, "accuracy": at_start, "server": at_start}]
-    sent = 0
-    run = iterate(algorithm, network, participation=participation, theta0=theta)
-    for n, snapshot in zip(count(1), run, strict=False):
+
+    def look(n: int, sent: float, mean: Array, theta: Array) -> list[float]:
+        return [n, sent, _accuracy(network, mean, test), _accuracy(network, theta, test) if server else math.nan]
+
+    algorithm, (_, hosts) = resolve(algorithm, network, participation), on_engine(network, certified=False)
+    kept = None
+    if checkpoint is not None:
+        description = {"algorithm": described(algorithm), "every": every, "target": target, "server": server}
+        begun = initial_state(algorithm, network, theta)
+        kept = checkpoint.begin(description, (algorithm, network, participation), begun, theta)
+    if kept is None:
+        latest, since, rows = LocalModels(network, to_numpy(theta)), None, [look(0, 0.0, theta, theta)]
+    else:
+        latest, since, rows = LocalModels(network, to_numpy(kept.latest)), kept.resume_point, kept.rows.tolist()
+    for snapshot in rounds_of(algorithm, hosts, theta, participation, 0, since):
+        n, sent = snapshot.round.n + 1, rows[-1][1] + snapshot.floats_up
         models = latest.after(snapshot)
-        sent += snapshot.floats_up
+        looked = n % every == 0 or n == rounds
+        rows.append(look(n, sent, models.mean(axis=0), snapshot.server.theta) if looked else [n, sent, *UNSEEN])
+        advance(snapshot, dict(zip(COLUMNS, rows[-1], strict=True)))
         theta = snapshot.server.theta
-        if n % every == 0 or n == rounds:
-            mean, server = (_accuracy(network, point, test) for point in (models.mean(axis=0), theta))
-            rows.append({"round": float(n), "floats_up": float(sent), "accuracy": mean, "server": server})
-        advance(snapshot, rows[-1])
-        if n == rounds or rows[-1]["accuracy"] >= target:
+        if n == rounds or rows[-1][2] >= target:
             break
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    status = "converged" if rows[-1]["accuracy"] >= target else "max_rounds"
+        if checkpoint is not None:
+            checkpoint.keep(partial(_progress, rows, models, snapshot))
+    seen = [row for row in rows if not math.isnan(row[2])]
+    columns = dict(zip(COLUMNS, map(list, zip(*seen, strict=True)), strict=True))
+    status = "converged" if rows[-1][2] >= target else "max_rounds"
     return Trace(columns=columns, status=status, theta=theta)
+
+
+def _progress(rows: list[list[float]], models: np.ndarray, snapshot: Snapshot) -> RunProgress:
+    """Return what the further rounds depend on, the latest models of all clients among it: no method keeps these."""
+    theta = snapshot.server.theta
+    return RunProgress(COLUMNS, table(rows), 0.0, models, 0, theta, theta, snapshot.resume_point)
 
 
 def _accuracy(network: MLP | TorchModule, theta: Array, test: tuple[Array, np.ndarray]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class Images:
         Rows that no client has.
     classes : int
         Number of classes.
+    center, unit : float or array, shape (channels, 1)
+        Features are ``(pixels - center)/unit``.
     """
 
     X: np.ndarray
@@ -51,6 +54,8 @@ class Images:
     X_test: np.ndarray
     y_test: np.ndarray
     classes: int
+    center: Any = 0.0
+    unit: Any = 1.0
 
     def network(self, split: str) -> MLP:
         """Return the network of 100 clients with one of ``SPLITS``."""
@@ -100,7 +105,8 @@ def images(data: str, data_home: Path | None, rows: int | None) -> Images:
         chosen = subsample(y, rows, SEED)
         X, y = X[chosen], y[chosen]
     scaled, scaled_test = (((part - center) / spread).astype(np.float32) for part in (X, X_test))
-    return Images(X=scaled, y=y, X_test=scaled_test, y_test=y_test, classes=int(y.max()) + 1)
+    classes = int(y.max()) + 1
+    return Images(X=scaled, y=y, X_test=scaled_test, y_test=y_test, classes=classes, center=center, unit=spread)
 
 
 def method(name: str, percent: int, split: str) -> Algorithm:

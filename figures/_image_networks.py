@@ -11,7 +11,9 @@ import numpy as np
 
 from dualopt.objectives import TorchModule, torch_module
 from dualopt.objectives.torch_networks import cnn, image_shape
+from dualopt.problem.data.brightness import brightened
 from figures._feddyn_images import Images, images
+from figures._settings import SEED
 
 __all__ = ["network", "pictures"]
 
@@ -34,16 +36,25 @@ def pictures(data: str, data_home: Path | None, rows: int | None) -> Images:
     parts = found.X.reshape(len(found.X), channels, -1)
     center = parts.mean(axis=(0, 2), dtype=np.float64)[:, None]
     spread = parts.std(axis=(0, 2), dtype=np.float64)[:, None]
+    own = {"center": found.center + found.unit * center, "unit": found.unit * spread}
+    X, X_test = (_scaled(rows, center, spread) for rows in (found.X, found.X_test))
+    return replace(found, X=X, X_test=X_test, **own)
 
-    def scaled(X: np.ndarray) -> np.ndarray:
-        by_channel = (X.reshape(len(X), channels, -1) - center) / spread
-        return by_channel.astype(np.float32).reshape(X.shape)
 
-    return replace(found, X=scaled(found.X), X_test=scaled(found.X_test))
+def _scaled(X: np.ndarray, center: Any, unit: Any) -> np.ndarray:
+    """Return ``(x - center)/unit`` by channel, in float32."""
+    by_channel = (X.reshape(len(X), len(center), -1) - center) / unit
+    return by_channel.astype(np.float32).reshape(X.shape)
 
 
 def network(
-    data: Images, clients: list[np.ndarray], *, ridge: float, augment: str | None = None, **size: Any
+    data: Images,
+    clients: list[np.ndarray],
+    *,
+    ridge: float,
+    augment: str | None = None,
+    brightness: float = 0.0,
+    **size: Any,
 ) -> TorchModule:
     """Return the network of FedDyn, or one of another size, on the rows of these clients.
 
@@ -57,22 +68,23 @@ def network(
         Weight decay.
     augment : str, optional
         As of `torch_module`.
+    brightness : float, default 0
+        How far the clients' pixels are changed, as of `dualopt.problem.data.brightness`.
     **size
         As of `dualopt.objectives.torch_networks.cnn`; small images have a network of one layer instead.
     """
-    shape = image_shape(data.X.shape[1])
-    size = size if shape[1] >= LEAST_SIDE else SMALL
-    make = partial(_taking_images, data.X.shape[1], data.classes, **size)
-    # rows that several clients share are written out
-    rows = np.concatenate(clients)
-    ends = np.cumsum([len(own) for own in clients])
-    parts = [part.tolist() for part in np.split(np.arange(len(rows)), ends[:-1])]
-    X, y = data.X[rows], data.y[rows]
+    size = size if image_shape(data.X.shape[1])[1] >= LEAST_SIDE else SMALL
+    make = partial(cnn, data.X.shape[1], data.classes, **size)
+    X, rows, parts = brightened(data.X, clients, spread=0.0, seed=SEED)  # rows that clients share are written out
+    if brightness:
+        pixels = _scaled(data.X, -data.center / data.unit, 1.0 / data.unit)
+        X = _scaled(brightened(pixels, clients, spread=brightness, seed=SEED)[0], data.center, data.unit)
     return torch_module(
-        make, X, y, classes=data.classes, clients=parts, ridge=ridge, input_shape=shape, augment=augment
+        make,
+        X,
+        data.y[rows],
+        classes=data.classes,
+        clients=[part.tolist() for part in parts],
+        ridge=ridge,
+        augment=augment,
     )
-
-
-def _taking_images(features: int, outputs: int, **size: Any) -> Any:
-    """Return the network without its first layer, which makes images of rows."""
-    return cnn(features, outputs, **size)[1:]

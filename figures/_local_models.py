@@ -20,8 +20,8 @@ class LocalModels:
     ----------
     objective : Objective
         The clients.
-    start : array, shape ``shape``, optional
-        Where the run starts; zero when not given.
+    start : array, shape ``shape`` or ``(N, *shape)``, optional
+        Where the run starts, or the latest models of a run that goes on; zero when not given.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class LocalModels:
 
     def __init__(self, objective: Objective, start: Any = None) -> None:
         first = np.asarray(objective.zeros() if start is None else start)
-        self._theta = np.repeat(first[None], objective.n_clients, axis=0)
+        self._theta = np.broadcast_to(first, (objective.n_clients, *objective.shape)).copy()
 
     def after(self, snapshot: Snapshot) -> np.ndarray:
         """Return them after a round, shape ``(N, *shape)``; every round must be shown, in order."""

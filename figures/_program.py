@@ -106,7 +106,9 @@ def draw(
     ] = False,
     only: Annotated[
         str | None,
-        Option(help="Cells 'problem: method' of which_method or advice, such as 'MNIST*'; the page keeps the others."),
+        Option(
+            help="Cells 'problem: method' to be run, such as 'MNIST*', of figures that have cells; the others are kept."
+        ),
     ] = None,
     width: WidthOption = "page",
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from dualopt.app.cli.output import make_console
+from dualopt.engine.checkpoint import Checkpoint
 from dualopt.objectives import LinearModel
 from dualopt.problem.build import build_problem
 from dualopt.problem.options import ProblemOptions
@@ -20,7 +21,7 @@ from dualopt.runs._data_hash import data_hash
 from dualopt.runs.trace import Trace
 from dualopt.solvers.stopping import GradientReduction, Stop
 from figures._sizes import MOST_GRADIENTS, PART
-from figures._store import stored_number, stored_trace
+from figures._store import digest, key, stored_number, stored_trace
 
 __all__ = ["Settings"]
 
@@ -72,8 +73,8 @@ class Settings:
     page : Path, optional
         A page of Markdown into which a figure writes its tables, if it has any.
     only : str, optional
-        Pattern of the cells ``problem: method`` that `which_method` or `advice` measures; the page keeps its other
-        rows.
+        Pattern of the cells ``problem: method`` that a figure with cells measures; its page or its store keeps the
+        others.
     width : {"column", "page"}
         Of pictures: 3.5 or 7.2 inches.
     console : Console
@@ -124,17 +125,30 @@ class Settings:
 
         Raises
         ------
-        ValueError
+        NotStoredError
             If nothing is stored and ``stored_only`` is set.
 
         Examples
         --------
-        >>> Settings(stored_only=True, out=Path("nowhere")).stored("the curve 'a'", {"rho": 0.1}, lambda: 1 / 0)
+        >>> Settings(stored_only=True, out=Path("no")).stored("curve 'a'", {"rho": 0.1}, lambda: 1 / 0)
         Traceback (most recent call last):
-        ValueError: redraw: the curve 'a' is not stored in 'nowhere/cache'; leave --redraw out to compute it.
+        figures._store.NotStoredError: redraw: curve 'a' is not stored in 'no/cache'; leave --redraw out to compute it.
         """
         allowed = None if self.stored_only else compute
         return stored_trace(self.cache, what, self._own(description), allowed, self.stale)
+
+    def stored_run(self, what: str, description: Mapping[str, Any], compute: Callable[[Checkpoint], Trace]) -> Trace:
+        """Return a trace as in :meth:`stored`, of a run that is kept in a checkpoint until its trace is stored."""
+        path = self.cache / f"run-{digest(key(self._own(description)))}.journal"
+
+        def go_on() -> Trace:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return compute(Checkpoint(path, resume=True, keep_stale=self.keep_stale))
+
+        trace = self.stored(what, description, go_on)
+        if not self.stored_only:
+            path.unlink(missing_ok=True)
+        return trace
 
     def stored_columns(
         self, what: str, description: Mapping[str, Any], columns: Callable[[], Mapping[str, Any]]

@@ -18,11 +18,15 @@ from dualopt.app.cli.output import write_json
 from dualopt.runs._sources import sources
 from dualopt.runs.trace import Trace
 
-__all__ = ["digest", "key", "missing", "stored_number", "stored_trace"]
+__all__ = ["NotStoredError", "digest", "key", "missing", "stored_number", "stored_trace"]
 
 Stale = Callable[[str], Any] | None
 FORMAT = 2  # to be raised when the meaning of what is stored changes
 DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile)
+
+
+class NotStoredError(ValueError):
+    """Nothing is stored of what may not be computed."""
 
 
 def key(description: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +67,7 @@ def stored_trace(
 
     Raises
     ------
-    ValueError
+    NotStoredError
         If nothing is stored and nothing may be computed.
     """
     wanted = key(description)
@@ -95,7 +99,7 @@ def stored_number(
 
     Raises
     ------
-    ValueError
+    NotStoredError
         If nothing is stored and nothing may be computed.
     """
     wanted = key(description)
@@ -133,6 +137,6 @@ def _without_sources(wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name != "sources"}
 
 
-def missing(what: str, folder: Path) -> ValueError:
+def missing(what: str, folder: Path) -> NotStoredError:
     """Return the refusal to compute what is not stored."""
-    return ValueError(f"redraw: {what} is not stored in {str(folder)!r}; leave --redraw out to compute it.")
+    return NotStoredError(f"redraw: {what} is not stored in {str(folder)!r}; leave --redraw out to compute it.")

@@ -16,11 +16,12 @@ from dualopt.runs.recommendation import facts_of, gradient_seconds, similarity
 from dualopt.runs.trace import Trace
 from figures._advice_problems import advice_cases
 from figures._advice_rows import AIMS, TARGETS, Problem, best_alone, factors, of_tables, problem_rows, problems
+from figures._by_cell import ONLY
 from figures._cells import Case, built
 from figures._contestants import measured
 from figures._settings import Settings
 from figures._which_rows import Row, cell_rows, fact_rows, rows_if_there, write_rows
-from figures.which_method import ONLY, beside, fill_page, page_rows
+from figures.which_method import beside, fill_page, page_rows
 
 __all__ = ["compute", "draw", "tabulate"]
 

@@ -16,11 +16,12 @@ from dualopt.runs._sources import sources
 from dualopt.runs._workers import Limit, Workers
 from dualopt.runs.recommendation import facts_of, similarity
 from dualopt.runs.trace import Trace, write_atomically
+from figures._by_cell import ONLY
 from figures._cells import Case, built, cases
 from figures._contestants import TARGETS, contestants, measured
 from figures._outsiders import OUTSIDERS
 from figures._settings import Settings
-from figures._store import missing, stored_trace
+from figures._store import NotStoredError, missing, stored_trace
 from figures._which_picture import draw_grid
 from figures._which_rows import (
     NAMES,
@@ -36,10 +37,9 @@ from figures._which_rows import (
 )
 from figures._which_tables import decision, fill, sections, whole_tables
 
-__all__ = ["ONLY", "beside", "compute", "draw", "fill_page", "page_rows", "publish", "tabulate"]
+__all__ = ["beside", "compute", "draw", "fill_page", "page_rows", "publish", "tabulate"]
 
 TIME = "about 200 minutes"
-ONLY = "only must match a cell 'problem: method'"
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _stored_problems(cells: Iterable[Cell], measure: Measure) -> list[Cell]:
         try:
             for cell in of_problem:
                 measure(cell, lambda: math.inf)
-        except ValueError:
+        except NotStoredError:
             continue
         found += of_problem
     return found

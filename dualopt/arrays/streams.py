@@ -10,6 +10,7 @@ spawn key                 stream
 ``(1, n, j)``             client ``j`` in round ``n``
 ``(2, n)``                common to all in round ``n``
 ``(3,)``, ``(3, 1)``      data: partitions, subsamples
+``(3, 2, j)``             how the images of client ``j`` are changed
 ``(4,)``                  synthetic data
 ``(5,)``                  the first model of a network
 ``(6,)``, ``(6, id)``     common to all, or of a client, before the first round
@@ -28,6 +29,7 @@ from numpy.random import Generator, SeedSequence, default_rng
 from dualopt.arrays._checks import at_least
 
 __all__ = [
+    "BRIGHTNESS_STREAM",
     "PARTICIPATION_STREAM",
     "PARTITION_STREAM",
     "SAMPLE_STREAM",
@@ -41,6 +43,7 @@ __all__ = [
 PARTICIPATION_STREAM = (0,)
 PARTITION_STREAM = (3,)
 SAMPLE_STREAM = (3, 1)
+BRIGHTNESS_STREAM = (3, 2)
 SYNTHETIC_STREAM = (4,)
 
 

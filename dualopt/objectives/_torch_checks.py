@@ -8,7 +8,7 @@ from typing import Any
 
 from dualopt.arrays._extras import optional
 
-__all__ = ["check_module", "require_outputs"]
+__all__ = ["check_module", "require_outputs", "takes_channels_last"]
 
 
 def check_module(module: Any, frozen: bool) -> Any:
@@ -91,6 +91,33 @@ def require_outputs(module: Any, X: Any, shape: tuple[int, ...], outputs: int) -
         raise ValueError(f"module must return {X.dtype}, the type of its parameters, not {found.dtype}.")
     if not torch.equal(found, again):
         raise ValueError("module must return the same when it is called again, but it draws random numbers.")
-    room = torch.finfo(X.dtype).eps ** 0.5
-    if not torch.allclose(found[:1], first, rtol=room, atol=room):
+    if not torch.allclose(found[:1], first, rtol=_room(X), atol=_room(X)):
         raise ValueError("module must return for a row what it returns for this row alone, but it looks at other rows.")
+
+
+def takes_channels_last(module: Any, X: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether a module takes images whose channels lie side by side in memory, and says the same of them.
+
+    Convolutions of PyTorch are faster on these on a CPU. A module that looks at how its input lies, as by
+    ``x.view(len(x), -1)`` after a convolution, does not take them.
+
+    Parameters
+    ----------
+    module, X, shape
+        As of :func:`require_outputs`.
+    """
+    torch = optional("torch", "a module as an objective")
+    if len(shape) != 3:
+        return False
+    rows = X[:2].reshape(-1, *shape)
+    try:
+        with torch.no_grad():
+            found, other = module(rows), module(rows.contiguous(memory_format=torch.channels_last))
+    except RuntimeError:
+        return False
+    return bool(torch.allclose(found, other, rtol=_room(X), atol=_room(X)))
+
+
+def _room(X: Any) -> float:
+    """Return by how much outputs may differ that are computed in another order."""
+    return optional("torch", "a module as an objective").finfo(X.dtype).eps ** 0.5

@@ -31,7 +31,7 @@ def image_shape(features: int) -> tuple[int, int, int]:
         side = math.isqrt(features // channels)
         if channels * side * side == features:
             return channels, side, side
-    raise ValueError(f"a convolutional network needs square images of one channel or three, not {features} features.")
+    raise ValueError(f"images must be square images of one channel or three, not {features} features.")
 
 
 def cnn(
@@ -46,7 +46,8 @@ def cnn(
 
     "A CNN consisting of two convolutional layers with 64 5x5 filters, two 2x2 max pooling layers, two fully connected
     layers with 394 and 192 neurons, and finally a softmax layer" (Acar et al. 2021, Appendix A.2, Models), with ReLU
-    after each but the last, no padding, and the initial parameters of PyTorch: 815,892 parameters for CIFAR-10.
+    after each but the last, no padding, and the initial parameters of PyTorch: 815,892 parameters for CIFAR-10. It
+    takes images ``(b, channels, side, side)``, as its attribute ``input_shape`` says.
 
     Parameters
     ----------
@@ -79,10 +80,10 @@ def lenet(features: int, outputs: int) -> Any:
 
 
 def _network(features: int, outputs: int, filters: Sequence[int], widths: Sequence[int]) -> Any:
-    """Return convolutions, each with ReLU and pooling, and fully connected layers with ReLU between them."""
+    """Return convolutions, each with ReLU and pooling, and fully connected layers with ReLU between them, of images."""
     nn = optional("torch", "a convolutional network").nn
-    channels, side, _ = image_shape(features)
-    layers: list[Any] = [nn.Unflatten(1, (channels, side, side))]
+    channels, side, _ = shape = image_shape(features)
+    layers: list[Any] = []
     for before, after in pairwise([channels, *filters]):
         side = (side - KERNEL + 1) // POOL
         layers += [nn.Conv2d(before, after, KERNEL), nn.ReLU(), nn.MaxPool2d(POOL)]
@@ -91,7 +92,9 @@ def _network(features: int, outputs: int, filters: Sequence[int], widths: Sequen
     layers.append(nn.Flatten())
     for before, after in pairwise([filters[-1] * side * side, *widths, outputs]):
         layers += [nn.Linear(before, after), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+    network = nn.Sequential(*layers[:-1])
+    network.input_shape = shape
+    return network
 
 
 TORCH_NETWORKS = {"cnn": cnn, "lenet": lenet}

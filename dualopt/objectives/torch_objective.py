@@ -15,7 +15,7 @@ from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.streams import generator
 from dualopt.arrays.xp import Array, is_array, is_host, is_sparse, to_numpy
 from dualopt.losses import Loss, Multinomial
-from dualopt.objectives._torch_checks import check_module, require_outputs
+from dualopt.objectives._torch_checks import check_module, require_outputs, takes_channels_last
 from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.augmentation import AUGMENTATIONS
 from dualopt.objectives.finite_sum import FiniteSum
@@ -26,7 +26,7 @@ from dualopt.problem.inputs import as_clients
 __all__ = ["Parameter", "TorchModule", "torch_module"]
 
 AUGMENTATION_STREAM = 7
-SEEN_AT_ONCE = 2**9  # rows that are predicted at once
+SEEN_AT_ONCE = 2**6  # rows that are predicted at once: what few convolutions make of them stays in a cache
 
 Augmentation = Callable[[Any, Any], Any]
 """Returns changed images ``(b, *input_shape)`` from images and a generator of NumPy."""
@@ -58,8 +58,9 @@ class TorchModule(FiniteSum):
     they are float32, and nothing is certified, for ``mu`` is ``-inf``. Use :func:`torch_module` to build one.
 
     The module is evaluated as after ``module.eval()``, by ``torch.func.functional_call``: it is never changed. On a CPU
-    clients are computed one after the other, so that only one client's activations are in memory; elsewhere those of
-    equally many rows are computed together by ``torch.func.vmap``.
+    clients are computed one after the other, so that only one client's activations are in memory, and images lie in
+    memory with their channels last, if the module takes them so; elsewhere clients of equally many rows are computed
+    together by ``torch.func.vmap``.
 
     With ``augment`` the gradients of samples are those of changed rows. The seed of the changes is the client's own
     sample, its row numbers in their order: the same sample has the same changes at every point, in every process and
@@ -84,6 +85,8 @@ class TorchModule(FiniteSum):
         ``augment(images, rng)`` changes rows ``(b, *input_shape)``.
     vectorised : bool
         Whether clients are computed together.
+    channels_last : bool
+        Whether the module is given images whose channels lie side by side in memory, where convolutions are faster.
     weights : tuple of float, optional
         The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
     """
@@ -96,6 +99,7 @@ class TorchModule(FiniteSum):
     make: Callable[[], Any] | None = None
     augment: Augmentation | None = None
     vectorised: bool = False
+    channels_last: bool = False
     weights: tuple[float, ...] | None = None
 
     @cached_property
@@ -140,7 +144,8 @@ class TorchModule(FiniteSum):
 
     def parameters(self, theta: Array) -> dict[str, Array]:
         """Return the parameters by name, views of one model ``theta`` of shape ``(p,)``."""
-        return {one.name: theta[one.start : one.stop].reshape(one.shape) for one in self.layout}
+        parts = theta.split([one.stop - one.start for one in self.layout])  # whose backward pass is one copy
+        return {one.name: part.reshape(one.shape) for one, part in zip(self.layout, parts, strict=True)}
 
     def module_at(self, theta: Array) -> Any:
         """Return a module of one's own with the parameters ``theta``, to be saved, exported or trained further."""
@@ -205,6 +210,8 @@ class TorchModule(FiniteSum):
     def _call(self, theta: Array, X: Array) -> Array:
         """Return the outputs of rows ``(b, d)``, shape ``(k, b)``."""
         inputs = X.reshape(X.shape[0], *self.input_shape)
+        if self.channels_last:
+            inputs = inputs.contiguous(memory_format=_torch().channels_last)
         found = _torch().func.functional_call(self.module, self.parameters(theta), (inputs,))
         return found.reshape(X.shape[0], -1).mT
 
@@ -340,6 +347,7 @@ def torch_module(
     peers.agree(agreed | {"parameters of the module": repr(sizes), "number of columns of X": X.shape[1]})
     weights = weights if weights is None else torch.as_tensor(weights).to(X)
     rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, peers=peers)
+    together = not is_host(rows.like) if vectorised is None else vectorised
     return TorchModule(
         loss=loss,
         ridge=float(ridge),
@@ -348,7 +356,8 @@ def torch_module(
         input_shape=shape,
         make=make,
         augment=AUGMENTATIONS[augment] if isinstance(augment, str) else augment,
-        vectorised=not is_host(rows.like) if vectorised is None else vectorised,
+        vectorised=together,
+        channels_last=is_host(rows.like) and not together and takes_channels_last(module, X, shape),
         weights=as_client_weights(client_weights, rows.sizes),
     )
 

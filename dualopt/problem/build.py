@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.communicator import ALONE, Communicator, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 from dualopt.losses import Loss
@@ -136,8 +137,15 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     of_rows, scale = (y, counts, offset), reading["scale"]
     wanted = model is None and options.device == "cpu" and kind_of_intercept(options.intercept) != "none"
     X, of_rows, clients, scaling = rows_of_block(
-        data, of_rows, chosen, clients, scale, options.dtype, peers, ones=wanted
+        data, of_rows, chosen, clients, scale, options.dtype, peers, ones=wanted and not options.brightness
     )
+    if options.brightness:
+        from dualopt.problem.data.brightness import brightened  # few ask for it
+
+        divided = scaling.how in ("none", "divide")
+        require(divided, "scale must be none, auto for images, max or a number with brightness", options.scale)
+        X, changed, clients = brightened(X, clients, spread=options.brightness, seed=options.seed, first=mine.start)
+        of_rows = [known if known is None else known[changed] for known in of_rows]
     y, counts, offset = of_rows
     n_features = data.shape[1]
     objective, rows, network = _objective(
@@ -361,4 +369,7 @@ def _column_sizes(rows: FiniteSum) -> Array:
 
 def _added(options: ProblemOptions) -> dict[str, str]:
     penalty = {"penalty": f"{options.penalty:g} sum t^2/(1 + t^2), nonconvex"} if options.penalty else {}
-    return penalty | ({} if options.regulariser is None else {"regulariser": options.regulariser})
+    bright = (
+        {"brightness": f"changed at every client by {options.brightness:g} of its mean"} if options.brightness else {}
+    )
+    return penalty | bright | ({} if options.regulariser is None else {"regulariser": options.regulariser})

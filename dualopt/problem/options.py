@@ -84,6 +84,9 @@ class ProblemOptions:
         Concentration of the Dirichlet partitions.
     sigma : float, optional
         Spread of the log-normal sizes; default: 1, and 0 with dirichlet-clients.
+    brightness : float
+        Deviation of random changes of a client's images, of their brightness and of one colour channel, in units of
+        their average brightness; 0: none.
     client_weights : str
         Weights of the clients in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
     class_weight : str, optional
@@ -134,6 +137,7 @@ class ProblemOptions:
     partition: str = "auto"
     alpha: float = 0.3
     sigma: float | None = None
+    brightness: float = 0.0
     client_weights: str = "equal"
     class_weight: str | None = None
     loss: str = "auto"
@@ -169,7 +173,7 @@ def check_options(options: ProblemOptions) -> None:
         raise ValueError(f"{', '.join(of_linear[:-1])} and exposure are for linear models, not for {options.model!r}.")
     if options.dtype not in (words := ("auto", "float64", "float32")):
         raise ValueError(f"dtype must be one of {', '.join(words)}; not {options.dtype!r}.")
-    for name, value in (("mu", options.mu), ("sigma", options.sigma)):
+    for name, value in (("mu", options.mu), ("sigma", options.sigma), ("brightness", options.brightness)):
         if value is not None and not 0 <= value < math.inf:
             raise ValueError(f"{name} must be a finite number, at least 0, not {value}.")
     if not 0 < options.alpha < math.inf:

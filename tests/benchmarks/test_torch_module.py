@@ -54,7 +54,8 @@ class Setting:
 
     def plain(self) -> Any:
         """Return the loop."""
-        X, y = torch.as_tensor(self.X).reshape(CLIENTS, ROWS, -1), torch.as_tensor(self.y).reshape(CLIENTS, ROWS)
+        images = torch.as_tensor(self.X).reshape(CLIENTS, ROWS, *self.module.input_shape)
+        y = torch.as_tensor(self.y).reshape(CLIENTS, ROWS)
 
         def train(j: int) -> Any:
             module = self.module
@@ -63,7 +64,7 @@ class Setting:
             for plan in self.plans:
                 optimiser.zero_grad()
                 flat = torch.cat([p.reshape(-1) for p in module.parameters()])
-                loss = torch.nn.functional.cross_entropy(module(X[j, plan[j]]), y[j, plan[j]])
+                loss = torch.nn.functional.cross_entropy(module(images[j, plan[j]]), y[j, plan[j]])
                 added = torch.dot(flat, self.linear[j]) + 0.5 * ALPHA * torch.sum((flat - self.start) ** 2)
                 (loss + added).backward()
                 optimiser.step()

@@ -85,6 +85,10 @@ CASES = {
     ),
     "parquet": (parquet, {"scale": "standard", "client_weights": "rows"}),
     "digits": (None, {"data": "digits", "rows": 300, "clients": 9, "partition": "dirichlet", "mu": 1e-9}),
+    "digits, brightness": (
+        None,
+        {"data": "digits", "rows": 90, "clients": 5, "partition": "dirichlet-replacement", "brightness": 0.4},
+    ),
     "drawn": (None, {"data": "synthetic-logistic", "clients": 5, "penalty": 0.1, "regulariser": "l1=0.1"}),
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +25,10 @@ from dualopt.methods import (
     Scaffold,
 )
 from dualopt.problem.data import partition
+from dualopt.problem.data.brightness import brightness_shift
 from dualopt.runs.trace import Trace
-from figures import _program, afedpd_table2, feddyn_table5
+from figures import _program, _settings, afedpd_table2, feddyn_table5
+from figures._feddyn_images import images
 from figures._image_networks import network, pictures
 from figures._settings import Settings
 from tests.programs import ended
@@ -65,6 +70,22 @@ def test_rows_that_clients_share_are_theirs() -> None:
         np.testing.assert_array_equal(data.X[clients[0]], data.X[clients[1]])
 
 
+def test_bright_clients_have_their_pixels_changed_and_the_rest_as_it_is() -> None:
+    data = pictures("digits", None, 300)
+    raw = images("digits", None, 300)
+    np.testing.assert_allclose(data.X * data.unit + data.center, raw.X * raw.unit + raw.center, rtol=1e-5, atol=1e-5)
+    clients = partition("dirichlet-replacement", data.y, 4, alpha=0.1, seed=0)
+    plain, bright = (network(data, clients, ridge=1e-3, brightness=spread) for spread in (0.0, 0.3))
+    pixels = raw.X * raw.unit + raw.center
+    assert 0.2 < pixels.mean() < 0.4  # of 0 to 1
+    for j, ((X, y, _), (X0, y0, _), own) in enumerate(
+        zip(bright.client_rows(), plain.client_rows(), clients, strict=True)
+    ):
+        shift = brightness_shift(float(pixels[own].mean()), 1, spread=0.3, seed=0, client=j)[0]
+        np.testing.assert_allclose(X.numpy(), X0.numpy() + shift / data.unit.item(), rtol=0.0, atol=2e-5)
+        np.testing.assert_array_equal(y.numpy(), y0.numpy())
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two methods, few clients, one or two steps."""
@@ -84,10 +105,6 @@ def settings(tmp_path: Any, **options: Any) -> Settings:
     return Settings(out=tmp_path, rows=200, quick=True, **given)
 
 
-class Interrupted(Exception):
-    pass
-
-
 @pytest.mark.parametrize("name", ["afedpd_table2", "feddyn_table5"])
 def test_the_figures_leave_their_files(name: str, small: None, tmp_path: Any, undrawn: None) -> None:
     options = ("--quick", "--rounds", "1", "--rows", "200", "--out", str(tmp_path))
@@ -95,40 +112,47 @@ def test_the_figures_leave_their_files(name: str, small: None, tmp_path: Any, un
     assert {f"{name}.png", f"{name}.csv", f"{name}_table.csv"} <= {path.name for path in tmp_path.iterdir()}
 
 
-def test_an_interrupted_run_goes_on(small: None, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = afedpd_table2.compute(settings(tmp_path / "whole"))
-    assert list(whole) == ["Dir-0.1: fedavg", "Dir-0.1: a-fedpd"]
-    again, looks = settings(tmp_path / "again"), []
-    measured = afedpd_table2._test_accuracy
+FAILING = {"afedpd_table2": "dualopt.objectives.TorchModule.predict", "feddyn_table5": "figures._accuracy._accuracy"}
+LOOKED = {"afedpd_table2": "test_accuracy", "feddyn_table5": "accuracy"}
+CELLS = {"afedpd_table2": ["Dir-0.1: fedavg", "Dir-0.1: a-fedpd"], "feddyn_table5": ["iid: feddyn", "iid: scaffold"]}
 
-    def failing(f: Any, data: Any) -> Any:
-        look = measured(f, data)
 
-        def counted(snapshot: Any) -> float:
-            looks.append(snapshot.round.n)
-            if len(looks) == 2:
-                raise Interrupted
-            return look(snapshot)
+@pytest.mark.parametrize("figure", [afedpd_table2, feddyn_table5])
+def test_an_interrupted_run_goes_on(figure: Any, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = figure.__name__.removeprefix("figures.")
+    short = {"rounds": 2 if figure is afedpd_table2 else 1, "only": f"{CELLS[name][0].split(':')[0]}: *"}
+    whole = figure.compute(settings(tmp_path / "whole", **short))
+    assert list(whole) == CELLS[name]
+    again, looks, fourth = settings(tmp_path / "again", **short), [], 4
+    place, function = FAILING[name].rsplit(".", 1)
+    owner: Any = pkgutil.resolve_name(place.replace(".TorchModule", ":TorchModule"))
+    look = getattr(owner, function)
 
-        return counted
+    def failing(*arguments: Any) -> Any:
+        looks.append(1)
+        if len(looks) == fourth:
+            raise InterruptedError
+        return look(*arguments)
 
-    checkpoint = afedpd_table2.Checkpoint
-    monkeypatch.setattr(afedpd_table2, "_test_accuracy", failing)
-    monkeypatch.setattr(afedpd_table2, "Checkpoint", lambda path, **o: checkpoint(path, seconds=1e-9, **o))
-    with pytest.raises(Interrupted):
-        afedpd_table2.compute(again)
-    assert len(list((again.cache).glob("run-*.journal"))) == 1
-    monkeypatch.setattr(afedpd_table2, "_test_accuracy", measured)
-    resumed = afedpd_table2.compute(again)
-    assert not list((again.cache).glob("run-*.journal"))
-    for name, trace in whole.items():
-        for column in ("round", "energy", "test_accuracy", "gradient_norm"):
-            np.testing.assert_array_equal(resumed[name][column], trace[column])
-    assert afedpd_table2.compute(settings(tmp_path / "again", stored_only=True)).keys() == whole.keys()
-    rows = afedpd_table2.tabulate(whole)
-    assert [row["method"] for row in rows] == ["FedAvg", "A-FedPD"]
-    assert "paper" not in rows[0]  # whose numbers are of CIFAR-10
-    assert len(afedpd_table2.draw(whole, again).axes) == 2
+    monkeypatch.setattr(owner, function, failing)
+    often = partial(_settings.Checkpoint, seconds=1e-9)
+    monkeypatch.setattr("dualopt.engine.checkpoint.SHARE", 0.0)  # in every round
+    monkeypatch.setattr(_settings, "Checkpoint", often)
+    with pytest.raises(InterruptedError):
+        figure.compute(again)
+    assert len(list(again.cache.glob("run-*.journal"))) == 1
+    looks.clear()
+    fourth = -1
+    resumed = figure.compute(again)
+    seen = sum(np.isfinite(trace[LOOKED[name]]).sum() for trace in whole.values())
+    assert len(looks) == seen - 3  # those before the interruption are not taken again
+    assert not list(again.cache.glob("run-*.journal"))
+    for label, trace in whole.items():
+        assert resumed[label].columns.keys() == trace.columns.keys()
+        assert resumed[label].status == trace.status
+        assert np.array_equal(resumed[label].theta, trace.theta)
+        for column in trace.columns.keys() - {"seconds"}:
+            np.testing.assert_array_equal(resumed[label][column], trace[column])
 
 
 def test_table_5_counts_models_beside_the_papers(small: None, tmp_path: Any) -> None:
@@ -140,5 +164,26 @@ def test_table_5_counts_models_beside_the_papers(small: None, tmp_path: Any) -> 
     columns = {"round": [0.0, 10.0, 20.0], "accuracy": [0.1, 0.7, 0.82]}
     parameters = {"key": {"data": "cifar10"}}
     made_up = Trace(columns=columns, status="converged", theta=None, parameters=parameters)
-    (row,) = feddyn_table5.tabulate({"iid: feddyn": made_up, "iid: scaffold": made_up})
+    row, *others = feddyn_table5.tabulate({"iid: feddyn": made_up, "iid: scaffold": made_up})
     assert (row["FedDyn"], row["SCAFFOLD"], row["SCAFFOLD, paper"]) == ("20", "40", "1150")
+    assert {one["SCAFFOLD"] for one in others} == {"not run"}
+
+
+def test_cells_are_run_one_by_one_and_what_is_not_run_is_said(small: None, tmp_path: Path) -> None:
+    for figure, empty in ((feddyn_table5, 5), (afedpd_table2, 5)):
+        name, cells = figure.__name__, CELLS[figure.__name__.removeprefix("figures.")]
+        place = tmp_path / name
+        assert list(figure.compute(settings(place, rounds=1, only=cells[1]))) == [cells[1]]
+        with pytest.raises(ValueError, match=r"^only must match a cell 'problem: method', not 'Dir-7: \*'\.$"):
+            figure.compute(settings(place, rounds=1, only="Dir-7: *"))
+        stored = settings(place, rounds=1, stored_only=True)
+        part = figure.compute(stored)
+        assert list(part) == [cells[1]]
+        table = figure.tabulate(part)
+        assert sum(value == "not run" for row in table for value in row.values()) == empty
+        assert cells[0] in figure.caption(part, stored).split("Not run: ")[1]
+        assert sum(len(axes.get_lines()) for axes in figure.draw(part, stored).axes) >= 1
+        both = figure.compute(settings(place, rounds=1, only=cells[0]))  # the other one is taken from the store
+        assert list(both) == cells
+        with pytest.raises(ValueError, match=r"^redraw: any cell is not stored"):
+            figure.compute(settings(place, rounds=2, stored_only=True))

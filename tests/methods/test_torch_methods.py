@@ -92,6 +92,69 @@ def test_feddyn_is_the_update_of_its_paper(name: str) -> None:
         assert_near(snapshot.server.theta, theta, 2e-6)
 
 
+def theirs(
+    module: Any, cloud: Any, memory: Any, batches: Any, *, rate: float, alpha: float, decay: float
+) -> tuple[Any, float]:
+    r"""Return where the training code of FedDyn's authors ends, and the largest norm of a gradient before clipping.
+
+    The loss of a step is the mean cross-entropy of a batch plus :math:`\alpha\langle\theta, H_k - \theta^{t-1}\rangle`,
+    with the sum :math:`H_k` of the client's earlier moves; its gradient is clipped at 10, and the optimiser adds
+    :math:`(\alpha + \text{decay})\theta` as its weight decay.
+    """
+    torch.nn.utils.vector_to_parameters(cloud.clone(), module.parameters())
+    optimiser = torch.optim.SGD(module.parameters(), lr=rate, weight_decay=alpha + decay)
+    longest = 0.0
+    for rows in batches:
+        parameters = torch.cat([p.reshape(-1) for p in module.parameters()])
+        loss = loss_of(module, rows, 0.0) + alpha * torch.sum(parameters * (memory - cloud))
+        optimiser.zero_grad()
+        loss.backward()
+        longest = max(longest, float(torch.nn.utils.clip_grad_norm_(module.parameters(), 10.0)))
+        optimiser.step()
+    return flat(module), longest
+
+
+SAME_SIZE = [part.tolist() for part in np.split(np.argsort(Y, kind="stable"), 6)]  # by label, seven rows each
+# Of the server's model after each of three rounds: its sum, its norm, and entries 0, 17 and the last; recorded in
+# double precision by a loop of its own, with the formulas of the test, `torch.autograd.grad` and no optimiser.
+RECORDED = [
+    (1.01162742, 2.51892284, 0.02477246, -0.04238203, 0.55510906),
+    (1.25202159, 2.44002525, 0.01076349, -0.01933479, 0.43464563),
+    (1.37111205, 2.31769499, 0.00346692, -0.00314406, 0.45036408),
+]
+
+
+def test_feddyn_is_the_training_code_of_its_authors() -> None:
+    r"""Three rounds with batches, of which the last is smaller, weight decay, a falling rate and clipping.
+
+    :math:`H_k \leftarrow H_k + \theta_k - \theta^{t-1}` and :math:`\theta^t = \frac1{|P_t|}\sum_{P_t}\theta_k +
+    \frac1m\sum_k H_k` over all clients; the rate is :math:`0.1 \cdot 0.9^t`.
+    """
+    alpha, decay, rate, fall, batch, epochs = 0.3, 0.05, 0.1, 0.9, 3, 2
+    f, module = objective("cnn", clients=SAME_SIZE, ridge=decay), module_of("cnn")
+    solver = SGD(step=rate, batch=batch, epochs=epochs, decay=fall, max_norm=10.0)
+    cloud = torch.as_tensor(0.3 * np.random.default_rng(11).standard_normal(f.shape[0]), dtype=torch.float32)
+    memories, active = [torch.zeros_like(cloud) for _ in SAME_SIZE], ((0, 3, 5), (1, 3), (0, 2, 5))
+    rounds = iterate(
+        FedDyn(alpha=alpha, solver=solver), f, participation=Schedule(clients=active), theta0=cloud, seed=4
+    )
+    for t, (cohort, snapshot, recorded) in enumerate(zip(active, rounds, RECORDED, strict=False)):
+        models = []
+        for k in cohort:
+            rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(1, t, k)))
+            orders = [np.asarray(SAME_SIZE[k])[rng.permutation(7)] for _ in range(epochs)]
+            batches = [order[i : i + batch] for order in orders for i in range(0, 7, batch)]
+            model, longest = theirs(module, cloud, memories[k], batches, rate=rate * fall**t, alpha=alpha, decay=decay)
+            assert 0.1 < longest < 10.0  # where clipping acts, theirs leaves out what ours counts: see SGD
+            memories[k] = memories[k] + model - cloud
+            models.append(model)
+        cloud = sum(models) / len(models) + sum(memories) / len(memories)
+        assert_near(snapshot.server.theta, cloud, 2e-6)
+        found = snapshot.server.theta.double()
+        numbers = [found.sum(), torch.linalg.vector_norm(found), found[0], found[17], found[-1]]
+        np.testing.assert_allclose([float(x) for x in numbers], recorded, rtol=1e-5, atol=2e-6)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_scaffold_is_the_update_of_its_paper(name: str) -> None:
     r"""Algorithm 1 of Karimireddy et al. (2020), Option II, with a global step of 1.

@@ -12,13 +12,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from dualopt import Logistic, Multinomial, NonconvexPenalty, Squared, linear_model  # noqa: E402
+from dualopt import AFedPD, Logistic, Multinomial, NonconvexPenalty, Squared, iterate, linear_model  # noqa: E402
 from dualopt.arrays.xp import to_numpy  # noqa: E402
 from dualopt.lab.contracts.test_objectives import *  # noqa: E402, F403  # pyright: ignore[reportAssignmentType]
 from dualopt.objectives import torch_module  # noqa: E402
 from dualopt.objectives.augmentation import PADDING, crop_flip  # noqa: E402
 from dualopt.objectives.torch_networks import cnn as cnn_of_feddyn  # noqa: E402
 from dualopt.objectives.torch_networks import image_shape, lenet  # noqa: E402
+from dualopt.solvers import SGD  # noqa: E402
 from tests.torch_instances import (  # noqa: E402
     CLASSES,
     CLIENTS,
@@ -205,6 +206,55 @@ def test_crop_and_flip_move_and_mirror() -> None:
     assert np.sum((counts - 4000 / 162) ** 2 / (4000 / 162)) < 161 + 4 * np.sqrt(2 * 161)  # chi-squared, 4 deviations
 
 
+# Images whose channels lie side by side in memory.
+
+
+def colour(view: bool) -> Any:
+    """Return a network of images of three channels, which looks at how they lie, or not."""
+    nn, shape = torch.nn, (3, 4, 3)
+
+    class Net(nn.Module):
+        input_shape = shape
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.convolution, self.last = nn.Conv2d(3, 4, 2), nn.Linear(24, CLASSES)
+
+        def forward(self, images: Any) -> Any:
+            seen.append(images.is_contiguous(memory_format=torch.channels_last))
+            found = torch.tanh(self.convolution(images))
+            return self.last(found.view(len(found), -1) if view else found.flatten(1))
+
+    seen: list[bool] = []
+    return Net, seen
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_channels_are_last_where_a_module_takes_them_so(view: bool) -> None:
+    make, seen = colour(view)
+    f = torch_module(make, X, Y, clients=CLIENTS, classes=CLASSES, ridge=RIDGE)
+    assert f.channels_last is not view
+    theta, other = points(f), replace(f, channels_last=False)
+    seen.clear()
+    found = f.value(theta), f.gradient(theta), f.outputs(theta[0], torch.as_tensor(X))
+    assert set(seen) == {not view}
+    seen.clear()
+    expected = other.value(theta), other.gradient(theta), other.outputs(theta[0], torch.as_tensor(X))
+    assert set(seen) == {False}
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, rtol=1e-5)
+    assert not torch_module(make, X, Y, clients=CLIENTS, classes=CLASSES, vectorised=True).channels_last
+    assert not objective("mlp").channels_last
+
+
+def test_a_module_that_says_something_else_of_channels_last_is_given_them_first() -> None:
+    class Lying(colour(False)[0]):
+        def forward(self, images: Any) -> Any:
+            return super().forward(images) + float(images.stride()[1])
+
+    assert not torch_module(Lying, X, Y, clients=CLIENTS, classes=CLASSES).channels_last
+
+
 # The networks of the papers.
 
 
@@ -214,10 +264,11 @@ def test_the_network_of_feddyn() -> None:
     by_hand = [64 * 3 * 25, 64, 64 * 64 * 25, 64, 394 * 1600, 394, 192 * 394, 192, 10 * 192, 10]
     assert [p.numel() for p in module.parameters()] == by_hand
     assert sum(by_hand) == 815892
+    assert module.input_shape == (3, 32, 32)
     kinds = [type(layer).__name__ for layer in module]
     block = ["Conv2d", "ReLU", "MaxPool2d"]
-    assert kinds == ["Unflatten", *block, *block, "Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]
-    assert module(torch.zeros(2, 3072)).shape == (2, 10)
+    assert kinds == [*block, *block, "Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]
+    assert module(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
     assert (
         sum(p.numel() for p in lenet(784, 10).parameters()) == 6 * 26 + 16 * (6 * 25 + 1) + 120 * 257 + 84 * 121 + 850
     )
@@ -229,7 +280,45 @@ def test_the_network_of_feddyn() -> None:
     with pytest.raises(ValueError, match="larger images than of 64 features"):
         cnn_of_feddyn(64, 10)
     least = cnn_of_feddyn(256, 10)  # 16 x 16: 6 x 6 after the first pooling, one number after the second
-    assert least(torch.zeros((2, 256))).shape == (2, 10)
+    assert least(torch.zeros((2, 1, 16, 16))).shape == (2, 10)
+
+
+# Devices.
+
+
+@pytest.mark.parametrize("vectorised", [False, True], ids=["one by one", "together"])
+def test_nothing_is_made_where_the_rows_are_not(vectorised: bool) -> None:
+    """With another default device each tensor that is made without naming one would meet the rows, and be refused."""
+    images = np.random.default_rng(5).standard_normal((len(Y), 3 * 16 * 16)).astype(np.float32)
+    make = partial(cnn_of_feddyn, 768, CLASSES, filters=2, layers=1, hidden=4)
+    f = torch_module(
+        make, images, Y, clients=CLIENTS, classes=CLASSES, ridge=RIDGE, augment="crop-flip", vectorised=vectorised
+    )
+    theta, X_test, start = points(f), torch.as_tensor(images), f.initial()
+    sample = f.draw([np.random.default_rng(j) for j in range(f.n_clients)], 3)
+
+    def found() -> list[Any]:
+        shot = next(iter(iterate(AFedPD(rho=0.3, solver=SGD(step=0.1, batch=2, epochs=1)), f, theta0=start)))
+        return [
+            f.value(theta),
+            f.gradient(theta),
+            *f.value_and_gradient(theta),
+            f.sample_gradient(theta, sample),
+            f.predict(theta[0], X_test),
+            f.select([2, 0]).gradient(theta[[2, 0]]),
+            f.zeros(),
+            f.L,
+            f.mu,
+            shot.server.theta,
+        ]
+
+    expected = found()
+    with torch.device("meta"):
+        assert torch.zeros(1).device.type == "meta"
+        again = found()
+    for one, other in zip(again, expected, strict=True):
+        assert one.device.type == "cpu"
+        assert torch.equal(one, other)
 
 
 # What is refused.

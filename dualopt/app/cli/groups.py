@@ -106,7 +106,7 @@ GROUPS = (
         "Clients",
         "docs/site/guide/participation.md",
         main=("clients", "partition", "participation"),
-        more=("alpha", "sigma", "client_weights"),
+        more=("alpha", "sigma", "brightness", "client_weights"),
     ),
     Group(
         "Loss and penalty",
