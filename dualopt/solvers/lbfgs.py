@@ -91,10 +91,11 @@ class LBFGS(Typed):
     :math:`-U S y` to it, and no other vector changes. It is the two-loop recursion, in products instead of a loop
     (compare Byrd, Nocedal and Schnabel 1994, whose middle matrix has the inverse of ``U``). :math:`H_0` is the
     objective's ``preconditioner`` when it has one, and :math:`\langle s, y\rangle / \langle y, y\rangle` times the
-    identity otherwise, :math:`2/(L_j + \mu_j)` of the local problem before the first pair of a tiny client. Local
-    problems are strongly convex, so every accepted step gives a pair with :math:`\langle s, y\rangle > 0`. From round
-    to round only the linear term of a local problem changes, not its Hessian: the pairs of earlier rounds stay true and
-    are kept, and so is the gradient of ``f_j`` where the last call ended.
+    identity otherwise; before the first pair of a tiny client with a proximal term it is :math:`2/(L_j + \mu_j)` of
+    the local problem. Local problems are strongly convex, so every accepted step gives a pair with
+    :math:`\langle s, y\rangle > 0`. From round to round only the linear term of a local problem changes, not its
+    Hessian: the pairs of earlier rounds stay true and are kept, and so is the gradient of ``f_j`` where the last call
+    ended.
 
     Parameters
     ----------
@@ -321,11 +322,12 @@ def _scale(y: Array, curvature: Array | float = math.inf) -> Array:
 
 
 def _first_curvature(problem: LocalProblem) -> Array | float:
-    """Return ``(L + mu)/2``, whose inverse is the best fixed step, for clients without a pair, where they are tiny.
+    """Return ``(L + mu)/2``, whose inverse is the best fixed step, for tiny clients with a proximal term.
 
-    With ``L < 9999 mu`` it is refused by no line search. Others take 1: to know ``L`` takes the time of many steps.
+    With ``L < 9999 mu`` it is refused by no line search, where 1 often is: the weights that methods choose for clients
+    that come seldom are above ``L``. Others take 1: to know ``L`` takes the time of many steps.
     """
-    if not is_tiny(problem.objective):
+    if problem.center is None or not is_tiny(problem.objective):
         return 1.0
     xp = array_namespace(problem.L)
     total = problem.L + xp.where(problem.mu > 0, problem.mu, 0.0)

@@ -130,6 +130,9 @@ def test_the_first_step_of_tiny_clients_is_the_best_fixed_one(loss: Any, rows: i
     assert at_once.tolist() == {9: [True, True], 300: [True, False]}[rows] or isinstance(loss, Poisson)
     np.testing.assert_allclose(lengths[1:, 0][at_once], 1.0, rtol=1e-12)
     assert (lengths[1:, 0][~at_once] <= 0.5).all()
+    plain = LocalProblem(objective=f)
+    moved = solver(plain, start, Steps(steps=1)).theta - start + plain.gradient(start)
+    assert loss == Poisson() or np.abs(moved).max() < 1e-15  # no proximal term, and the step 1
 
 
 def test_history_where_there_are_no_rows():
