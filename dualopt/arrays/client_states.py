@@ -70,8 +70,10 @@ class ClientStates:
 
     def take(self, ids: Any) -> Any:
         """Return the states of the clients ``ids``, in this order; of everybody it is the tree itself."""
-        if self._tree is not None or is_everybody(ids, self._n_clients):
-            return take_clients(self.tree, ids)
+        if is_everybody(ids, self._n_clients):
+            return self.tree
+        if self._tree is not None:
+            return take_clients(self._tree, ids)
         if self._taken is None or self._taken[0] is not ids:
             self._taken = ids, self._latest_rows().take(ids)
         return self._taken[1]

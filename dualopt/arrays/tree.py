@@ -49,8 +49,14 @@ def leaves(tree: Any) -> list[Any]:
     >>> leaves((1, (2, None), ()))
     [1, 2]
     """
+    if not isinstance(tree, tuple):
+        return [] if tree is None else [tree]
     found: list[Any] = []
-    tree_map(found.append, tree)
+    for child in tree:
+        if isinstance(child, tuple):
+            found += leaves(child)
+        elif child is not None:
+            found.append(child)
     return found
 
 

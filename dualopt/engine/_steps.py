@@ -199,4 +199,8 @@ def stacked(before: Any, after: Any) -> Any:
     """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
     if after is before:
         return after
-    return tree_map(lambda old, new: new if new.shape == old.shape else broadcast(new, old.shape), before, after)
+    return tree_map(_like, before, after)
+
+
+def _like(old: Array, new: Array) -> Array:
+    return new if new is old or new.shape == old.shape else broadcast(new, old.shape)

@@ -509,7 +509,7 @@ def rounds_of(
     server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
     hosts.begin(algorithm, theta0, state, done, solutions, compressor)
     way_down = None if downlink is None else _way_down(downlink, hosts.shape, state, message)
-    holding, size = holding.copy(), of_message(message)
+    size = of_message(message)
     if way_down is not None and state is not None:
         last = Round(n=done - 1, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=seed)
         size = of_delivered(message, way_down, last)
@@ -517,17 +517,19 @@ def rounds_of(
         server, message, found = _one_round(algorithm, hosts, server, message, round, way_down)
         round = found.round  # without those whose answers do not count
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
-        up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
-        holding[active] = True
+        up = down = NOTHING
+        if behind := round.n_active - int(np.count_nonzero(holding[active])):
+            down, holding = size.times(behind), holding.copy()  # snapshots have the old one
+            holding[active] = True
         if found.upload is not None:
             up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
             up = up._replace(bits=WORD * up.numbers) if hosts.is_secure else up
             size = of_message(message) if way_down is None else of_delivered(message, way_down, round)
-            holding[:] = "inactive" in algorithm.receivers
+            holding = np.full(n_clients, "inactive" in algorithm.receivers)
             holding[active] = "active" in algorithm.receivers
             down = down.plus(size.times(int(np.count_nonzero(holding))))
         sent = up.numbers, down.numbers, up.bits, down.bits
-        kept = {"_holding": holding.copy(), "_delivered": () if way_down is None else way_down.earlier}
+        kept = {"_holding": holding, "_delivered": () if way_down is None else way_down.earlier}
         yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, **kept)
 
 

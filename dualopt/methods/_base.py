@@ -8,7 +8,14 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dualopt.arrays._checks import Typed, declared
 from dualopt.arrays.xp import Array, broadcast
-from dualopt.methods._parameters import Checked, GivenSolver, Suggested, require_hessians, require_smooth_clients
+from dualopt.methods._parameters import (
+    USUAL,
+    Checked,
+    GivenSolver,
+    Suggested,
+    require_hessians,
+    require_smooth_clients,
+)
 from dualopt.methods._theorem import Known, Theorem, guarantee
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.compressors._uplink import or_none
@@ -16,6 +23,8 @@ from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import EVERYBODY, SKIPPED, Participation, Round, law_of
 from dualopt.objectives import Objective
 from dualopt.objectives.scales import common_scales
+from dualopt.solvers import default_solver
+from dualopt.solvers.lbfgs import SELDOM
 from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["AUTO", "UNKNOWN", "Algorithm", "Means", "parameters", "require_complete", "with_participation"]
@@ -269,7 +278,8 @@ def with_participation(
 ) -> Algorithm:
     """Return the method with ``fraction`` and ``probability``, where it has them open, as the participation has them.
 
-    A compressor leaves the part 1/(1 + omega) of the fraction; the probability is that of a round to communicate.
+    So it is with the local solver where clients take part seldom. A compressor leaves the part 1/(1 + omega) of the
+    fraction; the probability is that of a round to communicate.
 
     Examples
     --------
@@ -288,6 +298,8 @@ def with_participation(
         known["fraction"] = law.fraction * part or None  # nobody, ever: nothing depends on it
     if "probability" in open_ and law.name in (EVERYBODY, SKIPPED):
         known["probability"] = law.communication
+    if "solver" in open_ and USUAL in declared(type(algorithm)).get("solver", ()) and 0 < law.fraction < SELDOM:
+        known["solver"] = default_solver(objective, law.fraction)
     return replace(algorithm, **known) if known else algorithm
 
 

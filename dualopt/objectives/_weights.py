@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualopt.arrays._checks import require
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_array, to_numpy
+from dualopt.arrays.xp import Array, asarray_like, is_array, reshape, summed, to_numpy
 
 __all__ = [
     "as_client_weights",
@@ -162,10 +162,9 @@ def total(rows: Array, weights: Sequence[float] | None = None) -> Array:
     >>> total(np.array([[1.0], [3.0]])).tolist(), total(np.array([[1.0], [3.0]]), (2.0, 1.0)).tolist()
     ([4.0], [5.0])
     """
-    xp = array_namespace(rows)
     if weights is None:
-        return xp.sum(rows, axis=0)
-    return xp.sum(xp.reshape(asarray_like(weights, rows), (-1,) + (1,) * (rows.ndim - 1)) * rows, axis=0)
+        return summed(rows, 0)
+    return summed(reshape(asarray_like(weights, rows), (-1,) + (1,) * (rows.ndim - 1)) * rows, 0)
 
 
 def mean_of(numbers: Sequence[float], weights: Sequence[float] | None) -> float:

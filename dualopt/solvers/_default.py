@@ -17,12 +17,13 @@ from dualopt.solvers.row_lbfgs import RowLBFGS
 __all__ = ["default_solver"]
 
 
-def default_solver(objective: Any) -> LocalSolver:
+def default_solver(objective: Any, fraction: float = 1.0) -> LocalSolver:
     """Return ``Exact`` for quadratic local problems, ``LBFGS`` for other smooth ones, and a dual solver for kinks.
 
     For sparse rows of more columns than rows, too many rows for a Gram matrix, it is ``RowLBFGS`` where the loss is
     smooth and ``mu > 0``. Losses with one kink at the label take ``InteriorPoint`` where rows are dense and have at
-    most 256 columns, other losses with kinks ``DualCoordinate``.
+    most 256 columns, other losses with kinks ``DualCoordinate``. Where only a small ``fraction`` of the clients takes
+    part in a round, ``LBFGS`` keeps fewer pairs of tiny ones.
 
     Notes
     -----
@@ -59,7 +60,7 @@ def default_solver(objective: Any) -> LocalSolver:
     if "exact" in objective.offers:
         return Exact()
     if smooth:
-        return LBFGS(**usual_options(objective))
+        return LBFGS(**usual_options(objective, fraction))
     return InteriorPoint() if suits(objective) else DualCoordinate()
 
 

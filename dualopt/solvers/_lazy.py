@@ -8,9 +8,44 @@ from typing import Any
 
 from dualopt.arrays.xp import Array
 from dualopt.objectives import Objective
-from dualopt.objectives.local_problem import Evaluation
+from dualopt.objectives.local_problem import Evaluation, LocalProblem
 
-__all__ = ["LazyEvaluation"]
+__all__ = ["EvaluationOnDemand", "LazyEvaluation"]
+
+
+class EvaluationOnDemand:
+    """The ``Evaluation`` of local problems at points that no gradient was needed to find, computed when asked for.
+
+    Parameters
+    ----------
+    problem : LocalProblem
+        The local problems.
+    theta : array, shape (N, *shape)
+        The points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.objectives import LocalProblem, Quadratic
+    >>> f = Quadratic(A=np.array([[[2.0]]]), b=np.array([[2.0]]))
+    >>> EvaluationOnDemand(LocalProblem(objective=f), np.ones((1, 1))).value.tolist()
+    [-1.0]
+    """
+
+    def __init__(self, problem: LocalProblem, theta: Array) -> None:
+        self._problem, self._theta = problem, theta
+
+    @cached_property
+    def _found(self) -> Evaluation:
+        return self._problem.evaluate(self._theta)
+
+    def __getattr__(self, name: str) -> Array:
+        if name not in Evaluation._fields:
+            raise AttributeError(name)
+        return getattr(self._found, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Evaluation, tuple(self._found)
 
 
 class LazyEvaluation:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.tree import join_clients, take_clients, tree_map
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, epsilon, host_places, is_host, to_numpy
-from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, gap_bound, per_client
+from dualopt.objectives.local_problem import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.solvers.stopping import Progress, Steps, Stop
 
 __all__ = [
@@ -272,7 +272,7 @@ def assemble(parts: list[tuple[list[int], Any]]) -> Any:
 def solution(
     problem: LocalProblem,
     theta: Array,
-    evaluation: Evaluation,
+    evaluation: Any,
     *,
     gradients: Array | tuple[float, ...],
     status: tuple[str, ...],

@@ -36,6 +36,9 @@ SMALL = 2**10
 LARGE = 2**15
 """Those from which on a gradient takes so long that nobody's is computed in vain."""
 
+SELDOM = 0.1
+"""The fraction of the clients of a round below which what a client keeps is mostly out of the cache, and old."""
+
 
 class Pairs(NamedTuple):
     """The pairs of each client; zeros where there is none.
@@ -48,7 +51,7 @@ class Pairs(NamedTuple):
     s: Array  # (N, history, *shape)  steps, with <s, y> = 1
     y: Array  # (N, history, *shape)  changes of the gradient
     factors: Array  # (N, history, history)
-    scale: Array  # (N,)  1 / <y, y> of the newest pair, 1 without one
+    scale: Array  # (N,)  1 / <y, y> of the newest pair, 0 without one
     place: Array  # (N,)  of the next pair, where the oldest one is
 
 
@@ -88,7 +91,8 @@ class LBFGS(Typed):
     :math:`-U S y` to it, and no other vector changes. It is the two-loop recursion, in products instead of a loop
     (compare Byrd, Nocedal and Schnabel 1994, whose middle matrix has the inverse of ``U``). :math:`H_0` is the
     objective's ``preconditioner`` when it has one, and :math:`\langle s, y\rangle / \langle y, y\rangle` times the
-    identity otherwise. Local problems are strongly convex, so every accepted step gives a pair with
+    identity otherwise; before the first pair of a tiny client with a proximal term it is :math:`2/(L_j + \mu_j)` of
+    the local problem. Local problems are strongly convex, so every accepted step gives a pair with
     :math:`\langle s, y\rangle > 0`. From round to round only the linear term of a local problem changes, not its
     Hessian: the pairs of earlier rounds stay true and are kept, and so is the gradient of ``f_j`` where the last call
     ended.
@@ -136,7 +140,7 @@ class LBFGS(Typed):
             return xp.zeros((objective.n_clients, *shape), dtype=like.dtype, device=device(like))
 
         rows, none, k = zeros(m, *objective.shape), zeros(), m if is_numpy(like) else 0
-        return SolverState(Pairs(rows, rows, zeros(k, k), none + 1.0, none), point, none, point)
+        return SolverState(Pairs(rows, rows, zeros(k, k), none, none), point, none, point)
 
     def __call__(
         self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
@@ -184,14 +188,18 @@ class LBFGS(Typed):
         if wanted and "preconditioner" in problem.objective.offers:
             r = problem.preconditioner(r)
         else:
-            r = per_client(_scale(y[:, -1, ...]) if scale is None else scale, r) * r
+            if scale is None:
+                scale = _scale(y[:, -1, ...], _first_curvature(problem))
+            elif not scale.all():
+                scale = array_namespace(scale).where(scale > 0, scale, 1.0 / _first_curvature(problem))
+            r = per_client(scale, r) * r
         b = _products(y, r, chosen) - a
         return _combination(transposed(factors) @ b if is_numpy(s) else b, s, chosen) - r
 
 
-def usual_options(objective: Any) -> dict[str, Any]:
-    """Return the parameters that are chosen for an objective when they are not given."""
-    return {"history": usual_history(objective), "precondition": not is_tiny(objective)}
+def usual_options(objective: Any, fraction: float = 1.0) -> dict[str, Any]:
+    """Return the parameters that are chosen for an objective, of whose clients this fraction takes part in a round."""
+    return {"history": usual_history(objective, fraction), "precondition": not is_tiny(objective)}
 
 
 def is_tiny(objective: Any) -> bool:
@@ -199,8 +207,11 @@ def is_tiny(objective: Any) -> bool:
     return _numbers(objective) < SMALL
 
 
-def usual_history(objective: Any) -> int:
+def usual_history(objective: Any, fraction: float = 1.0) -> int:
     """Return 40, 20 or 10 pairs, by the sizes of the pairs and of the data of a client; 20 where there are no rows.
+
+    Tiny clients of which less than ``SELDOM`` take part in a round keep 5: they come back with few, and to bring all
+    that is kept from memory and back takes longer than their steps.
 
     More pairs save gradients. Their numbers must be at most twice those of the data, of tiny ones at most as many (or
     500), because they are kept for every client, and at most an eighth of the data (or 16,000, which stay in the cache
@@ -212,6 +223,8 @@ def usual_history(objective: Any) -> int:
     if data == math.inf:
         return 20
     kept = data if is_tiny(objective) else 2 * data
+    if is_tiny(objective) and fraction < SELDOM:
+        return 5
     most = min(min(max(kept, 2**9), max(data // 8, 2**14)) // (2 * size), 2 * size)
     return next((history for history in (40, 20) if history <= most), 10)
 
@@ -302,10 +315,23 @@ class _Memory:
         return self._pairs
 
 
-def _scale(y: Array) -> Array:
-    """Return ``<s, y>/<y, y>`` of pairs with ``<s, y> = 1``, and 1 where there is none, shape ``(N,)``."""
+def _scale(y: Array, curvature: Array | float = math.inf) -> Array:
+    """Return ``<s, y>/<y, y>`` of pairs with ``<s, y> = 1``, and 1/curvature where there is none, shape ``(N,)``."""
     square = client_dot(y, y)
-    return 1.0 / array_namespace(y).where(square > 0, square, 1.0)
+    return 1.0 / array_namespace(y).where(square > 0, square, curvature)
+
+
+def _first_curvature(problem: LocalProblem) -> Array | float:
+    """Return ``(L + mu)/2``, whose inverse is the best fixed step, for tiny clients with a proximal term.
+
+    With ``L < 9999 mu`` it is refused by no line search, where 1 often is: the weights that methods choose for clients
+    that come seldom are above ``L``. Others take 1: to know ``L`` takes the time of many steps.
+    """
+    if problem.center is None or not is_tiny(problem.objective):
+        return 1.0
+    xp = array_namespace(problem.L)
+    total = problem.L + xp.where(problem.mu > 0, problem.mu, 0.0)
+    return xp.where(xp.isfinite(total) & (total > 0), 0.5 * total, 1.0)
 
 
 def _shifted(old_s: Array, old_y: Array, s: Array, y: Array) -> tuple[Array, Array]:

@@ -12,12 +12,15 @@ from solver_instances import first, linear, local_problem, quadratic, starts
 from test_line_search import Curves
 
 from dualopt.arrays.tree import take_clients
-from dualopt.losses import Hinge, Logistic, Multinomial
+from dualopt.engine.rounds import resolve
+from dualopt.losses import Hinge, Logistic, Multinomial, Poisson
+from dualopt.methods import AFedPD, FedAvg, FedDyn, SampledDualFL
+from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model, reweighted
 from dualopt.objectives._sparse import LARGEST_GRAM
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, RowLBFGS, default_solver, lbfgs
 from dualopt.solvers._default import is_wide
-from dualopt.solvers.lbfgs import is_tiny, usual_history
+from dualopt.solvers.lbfgs import Pairs, is_tiny, usual_history
 from dualopt.solvers.stopping import GradientNorm, Steps
 
 
@@ -83,6 +86,55 @@ def test_usual_history(sizes, history):
     assert usual_history(sized(*sizes)) == history
 
 
+@pytest.mark.parametrize(
+    ("sizes", "fraction", "history"),
+    [
+        ((50, 11), 0.099, 5),
+        ((50, 11), 0.1, 20),
+        ((31, 33), 0.01, 5),
+        ((32, 32), 0.01, 20),
+        ((20, 21, 10), 0.01, 5),
+    ],
+)
+def test_tiny_clients_that_come_seldom_keep_few_pairs(sizes, fraction, history):
+    assert usual_history(sized(*sizes), fraction) == history
+
+
+def test_the_solver_of_a_run_follows_its_participation() -> None:
+    f = linear(Logistic(), sizes=(9,) * 30, d=4)
+    for method in (FedDyn(), SampledDualFL(), AFedPD()):
+        seldom, often = (resolve(method, f, UniformSubset(size=n)).solver for n in (2, 3))
+        assert (seldom, often) == (LBFGS(history=5, precondition=False), LBFGS(history=10, precondition=False))
+    assert resolve(FedDyn(solver=LBFGS(history=7)), f, UniformSubset(size=2)).solver == LBFGS(history=7)
+    assert resolve(FedAvg(), f, UniformSubset(size=2)).solver == FedAvg().suggested(f).solver
+
+
+@pytest.mark.parametrize(("loss", "rows"), [(Logistic(), 9), (Logistic(), 300), (Poisson(), 9)])
+def test_the_first_step_of_tiny_clients_is_the_best_fixed_one(loss: Any, rows: int) -> None:
+    """It is 2/(L + mu) of each local problem, tried first; another of the client that has a pair; 1 elsewhere."""
+    f = linear(loss, sizes=(rows, rows, rows - 2), d=4)
+    weights = np.array([2.0, 0.3, 7.0])
+    problem = LocalProblem(objective=f, weight=weights, center=np.ones(f.shape))
+    solver, start = LBFGS(precondition=False), 0.01 * starts(problem)
+    state = solver.initial_state(f)
+    known = solver(problem, start, Steps(steps=1)).solver_state.pairs
+    pairs = (np.concatenate([own[:1], none[1:]]) for own, none in zip(known, state.pairs, strict=True))
+    found = solver(problem, start, Steps(steps=1), state._replace(pairs=Pairs(*pairs)))
+    gradient = problem.gradient(start)
+    tiny = rows == 9 and isinstance(loss, Logistic)
+    steps = 2.0 / (f.L + f.mu + 2.0 * weights) if tiny else np.ones(3)
+    lengths = (found.theta - start) / (-steps[:, None] * gradient)
+    np.testing.assert_allclose(lengths[1:], lengths[1:, :1] + np.zeros(f.shape), rtol=1e-9)
+    assert np.ptp(lengths[0]) > 1e-3
+    at_once = np.array(found.gradients[1:]) == 2.0
+    assert at_once.tolist() == {9: [True, True], 300: [True, False]}[rows] or isinstance(loss, Poisson)
+    np.testing.assert_allclose(lengths[1:, 0][at_once], 1.0, rtol=1e-12)
+    assert (lengths[1:, 0][~at_once] <= 0.5).all()
+    plain = LocalProblem(objective=f)
+    moved = solver(plain, start, Steps(steps=1)).theta - start + plain.gradient(start)
+    assert loss == Poisson() or np.abs(moved).max() < 1e-15  # no proximal term, and the step 1
+
+
 def test_history_where_there_are_no_rows():
     assert usual_history(quadratic()) == 20
     assert LBFGS().initial_state(quadratic()).pairs.s.shape == (5, 20, 4)
@@ -124,7 +176,7 @@ def test_a_step_without_positive_curvature_leaves_no_pair():
     none, pairs = np.zeros((2, 2)), found.solver_state.pairs
     np.testing.assert_allclose(pairs.s[..., 0], [*none, [s / 2.0**0.5, 0.0]], rtol=1e-14)
     np.testing.assert_allclose(pairs.y[..., 0], [*none, [y / 2.0**0.5, 0.0]], rtol=1e-14)
-    np.testing.assert_allclose(pairs.scale, [1.0, 1.0, 2.0], rtol=1e-14)
+    np.testing.assert_allclose(pairs.scale, [0.0, 0.0, 2.0], rtol=1e-14)
 
 
 @pytest.mark.parametrize("large", [0, 2**15])

@@ -27,6 +27,7 @@ from dualopt.losses import (
 )
 from dualopt.methods.participation import Round
 from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model
+from dualopt.objectives.local_problem import Evaluation
 from dualopt.solvers import LocalSolution
 
 
@@ -143,9 +144,10 @@ def arrays(solution: Any) -> list[np.ndarray]:
 def by_client(solution: LocalSolution) -> Any:
     """Return the parts of a solution that are arrays with a row for each client, its state included."""
     length = solution.length if hasattr(solution.length, "shape") else None  # one number for all has no rows
+    found = solution.evaluation  # its parts may be computed when they are asked for
     return (
         solution.theta,
-        solution.evaluation,
+        None if found is None else tuple(getattr(found, part) for part in Evaluation._fields),
         solution.gap,
         length,
         solution.solver_state,
