@@ -93,7 +93,7 @@ def accuracy_trace(
         if checkpoint is not None:
             checkpoint.keep(partial(_progress, rows, models, snapshot))
     seen = [row for row in rows if not math.isnan(row[2])]
-    columns = dict(zip(COLUMNS, map(list, zip(*seen, strict=True)), strict=True))
+    columns: dict[str, Any] = dict(zip(COLUMNS, map(list, zip(*seen, strict=True)), strict=True))
     status = "converged" if rows[-1][2] >= target else "max_rounds"
     return Trace(columns=columns, status=status, theta=theta)
 

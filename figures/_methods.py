@@ -6,7 +6,7 @@ would ask for, and AndersonFedSplit as it is suggested.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from dualopt.solvers.stopping import GradientReduction
 from figures._curves import Curve, Problem, data_problem, trace_curves
 from figures._drawing import drawable, lowest_decade
 from figures._settings import Settings
-from figures._table2 import METHODS, Method, in_words, to_candidate
+from figures._table2 import METHODS, TUNED, Method, in_words, to_candidate
 from figures._tuned import CLIENTS, TARGET, Search, Tuned
 
 __all__ = [
@@ -48,13 +48,15 @@ UNTUNED = {
 }
 
 
-def method_traces(settings: Settings) -> dict[str, Trace]:
+def method_traces(settings: Settings, names: Iterable[str] | None = None) -> dict[str, Trace]:
     """Tune the methods on a part of the rows, run the winners and the rest on all, and return the rows after uploads.
 
     Parameters
     ----------
     settings : Settings
         Data, communications, and where results are stored.
+    names : iterable of str, optional
+        Methods that are tuned; those of the paper, with the rest of Figure 1 (a) beside, when not given.
 
     Returns
     -------
@@ -64,10 +66,10 @@ def method_traces(settings: Settings) -> dict[str, Trace]:
         rows.
     """
     search = Search(settings)
-    tuned = {name: search.tuned(name) for name in METHODS}
+    tuned = {name: search.tuned(name) for name in (METHODS if names is None else names)}
     problem = data_problem(settings, CLIENTS)
     curves = {name: _curve(name, winner, problem, settings) for name, winner in tuned.items()}
-    for name, (_, method) in UNTUNED.items():
+    for name, (_, method) in UNTUNED.items() if names is None else ():
         curves[name] = Curve(problem=problem, algorithm=method, rounds=settings.rounds)
     traces = {}
     for name, trace in trace_curves(curves, settings).items():
@@ -107,7 +109,7 @@ def title(name: str) -> str:
     >>> title("fivegcs"), title("distributed-lbfgs")
     ('5GCS', 'L-BFGS at the server')
     """
-    return UNTUNED[name][0].title if name in UNTUNED else METHODS[name].title
+    return UNTUNED[name][0].title if name in UNTUNED else TUNED[name].title
 
 
 def first_cost(trace: Trace, column: str, level: float) -> float | None:
@@ -145,15 +147,13 @@ def cost_table(traces: Mapping[str, Trace], column: str) -> list[dict[str, str]]
     return rows
 
 
-def tuning(settings: Settings) -> str:
-    """Say in a caption how the methods were tuned."""
+def tuning(settings: Settings, *, untuned: bool = True) -> str:
+    """Say in a caption how the methods were tuned, and which of them were not."""
     rows = settings.whole.objective.sizes[0]
     part = "all" if rows <= settings.part else f"{settings.part:,} of {rows:,}"
     several = ", ".join(method.title for method, _ in UNTUNED.values())
-    return (
-        f"{CLIENTS} clients. Methods are tuned on {part} rows for the fewest communications to {TARGET:.0e}; {several} "
-        "are run as suggested."
-    )
+    said = f"{CLIENTS} clients. Methods are tuned on {part} rows for the fewest communications to {TARGET:.0e}"
+    return f"{said}; {several} are run as suggested." if untuned else f"{said}."
 
 
 def draw_methods(

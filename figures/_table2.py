@@ -12,11 +12,13 @@ from dualopt.methods.participation import Participation, as_participation
 from dualopt.runs.tuning import Candidate
 from dualopt.solvers.stopping import Stop
 from dualopt.spec import Spec, built
-from figures._table2_grids import DUALFL_TABLE_2, paper_grid
+from figures._table2_grids import GRIDS, paper_grid
 
 __all__ = [
     "METHODS",
     "OURS",
+    "PRIMAL",
+    "TUNED",
     "Method",
     "Point",
     "as_number",
@@ -81,6 +83,12 @@ METHODS = {
     "dualfl": Method(title="DualFL", symbols={"rho": "rho"}, mnist=(3e-3,), cifar10=(0.0,)),
     "optimized-dualfl": Method(title="OptimizedDualFL", symbols={"rho": "rho"}),
 }
+PRIMAL = {  # Remark 7.1: "We also conducted experiments with several primal federated learning algorithms"
+    "fedavg": Method(title="FedAvg", symbols={"solver.step": "s", "stop": "K"}),
+    "fedcm": Method(title="FedCM", symbols={"solver.step": "s", "alpha": "alpha", "stop": "K"}),
+    "fedsam": Method(title="FedSAM", symbols={"solver.step": "s", "radius": "r", "stop": "K"}),
+}
+TUNED = METHODS | PRIMAL
 OURS = "optimized-dualfl"  # not in the paper; it shares the grid of DualFL
 
 
@@ -121,7 +129,7 @@ def per_row(name: str, parameter: str, value: float, *, rows_per_client: float) 
     >>> per_row("fedpd", "eta", 0.75, rows_per_client=7500.0), per_row("feddr", "relaxation", 2.0, rows_per_client=9.0)
     (0.0001, 2.0)
     """
-    powers = {axis.name: axis.power for axis in DUALFL_TABLE_2[_namesake(name)]}
+    powers = {axis.name: axis.power for axis in GRIDS[_namesake(name)]}
     return value / rows_per_client ** powers[parameter]
 
 
@@ -133,7 +141,7 @@ def in_words(name: str, point: Point) -> str:
     >>> in_words("feddr", {"eta": "0.75", "relaxation": "1"})
     'eta = 0.75, alpha = 1'
     """
-    return ", ".join(f"{symbol} = {as_number(point[entry]):.3g}" for entry, symbol in METHODS[name].symbols.items())
+    return ", ".join(f"{symbol} = {as_number(point[entry]):.3g}" for entry, symbol in TUNED[name].symbols.items())
 
 
 def paper_values(name: str, data: str) -> dict[str, float]:
@@ -174,7 +182,7 @@ def to_candidate(name: str, point: Point, *, stop: Stop, communications: int) ->
     """
     steps = {} if "stop" not in point else {"stop": built(point["stop"], "stop")}
     given = {key: value for key, value in point.items() if key not in ("participation", "stop")}
-    if (solver := METHODS[name].solver) is not None:
+    if (solver := TUNED[name].solver) is not None:
         given["solver"] = solver
     algorithm: Any = Spec(name).given(given).build("algorithm")
     if "stop" in parameters(type(algorithm)):

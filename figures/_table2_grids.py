@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-__all__ = ["DUALFL_TABLE_2", "Axis", "Point", "paper_grid"]
+__all__ = ["GRIDS", "Axis", "Point", "paper_grid"]
 
 Point = dict[str, str]
 
@@ -72,6 +72,15 @@ DUALFL_TABLE_2: dict[str, list[Axis]] = {
 }
 """Table 2 of the DualFL paper: the axes of every method that it tunes, for sums over rows."""
 
+# Of the primal methods that Remark 7.1 mentions the paper tells no grid: steps and their numbers as FedDualAvg's.
+_STEPS = [Axis(name="solver.step", values=_powers(0.1, 6), power=1), Axis(name="stop", values=_powers(10, 2))]
+GRIDS = DUALFL_TABLE_2 | {
+    "fedavg": _STEPS,
+    "fedcm": [*_STEPS, Axis(name="alpha", values=[0.1, 0.3, 1.0])],
+    "fedsam": [*_STEPS, Axis(name="radius", values=[0.05, 5e-3, 5e-4])],
+}
+"""These axes, and those of the primal methods."""
+
 
 def paper_grid(algorithm: str, *, rows: float = 1.0) -> list[Point]:
     """Return the points of the grid of a method, the last axis varying fastest.
@@ -87,16 +96,16 @@ def paper_grid(algorithm: str, *, rows: float = 1.0) -> list[Point]:
     Raises
     ------
     ValueError
-        If the table does not have the method.
+        If there is no grid of the method.
 
     Examples
     --------
     >>> paper_grid("feddyn", rows=100.0)[3], len(paper_grid("scaffnew"))
     ({'alpha': '10'}, 60)
     """
-    if algorithm not in DUALFL_TABLE_2:
-        raise ValueError(f"algorithm must be one of Table 2, {', '.join(DUALFL_TABLE_2)}; not {algorithm}.")
-    factors = [axis.points(rows) for axis in DUALFL_TABLE_2[algorithm]]
+    if algorithm not in GRIDS:
+        raise ValueError(f"algorithm must be one of {', '.join(GRIDS)}; not {algorithm}.")
+    factors = [axis.points(rows) for axis in GRIDS[algorithm]]
     return [
         _with_options({name: value for part in parts for name, value in part.items()}) for parts in product(*factors)
     ]

@@ -19,7 +19,7 @@ from figures._cached import CachedObjective
 from figures._reference import least_energy
 from figures._settings import Settings
 from figures._store import digest, key, missing
-from figures._table2 import METHODS, Point, gradients_needed, grid, to_candidate
+from figures._table2 import TUNED, Point, gradients_needed, grid, to_candidate
 
 __all__ = ["CLIENTS", "TARGET", "Search", "Tuned", "best"]
 
@@ -83,7 +83,7 @@ class Search:
             return record.known
         record.folder.mkdir(parents=True, exist_ok=True)
         record = record.begin(fresh=not record.known)
-        with search_progress(settings.console, f"tuning {METHODS[name].title}", left, record) as advance:
+        with search_progress(settings.console, f"tuning {TUNED[name].title}", left, record) as advance:
             return tune(
                 [to_candidate(name, p, stop=TUNING_STOP, communications=settings.rounds) for p in points],
                 self.problem,
@@ -153,7 +153,7 @@ class Search:
         description = self._described | {
             "method": name,
             "points": points,
-            "solver": METHODS[name].solver,
+            "solver": TUNED[name].solver,
             "stop": described(TUNING_STOP),
             "metric": "communications",
             "target": TARGET,

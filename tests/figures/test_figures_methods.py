@@ -19,12 +19,12 @@ from dualopt.runs.trace import Trace
 from dualopt.runs.tuning import Trial
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import GradientReduction
-from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, table2_tuning
+from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, fig1a_primal, table2_tuning
 from figures._cached import CachedObjective
 from figures._curves import deviation, exactly
 from figures._methods import UNTUNED, method_traces, title
 from figures._settings import Settings
-from figures._table2 import METHODS, gradients_needed, grid, paper_values, per_row, to_candidate
+from figures._table2 import METHODS, PRIMAL, gradients_needed, grid, paper_values, per_row, to_candidate
 from figures._table2_grids import DUALFL_TABLE_2, paper_grid
 from figures._tuned import TARGET, Search, best
 from tests.problems import quadratic
@@ -231,6 +231,37 @@ def test_the_conversion_gives_the_same_iterates_on_sums():
                 for point, g in ((there, sums), (here, f))
             ]
             np.testing.assert_allclose(*thetas, rtol=1e-8, atol=1e-12)
+
+
+PRIMAL_POINTS = {
+    "dualfl": [{"rho": "0.003"}],
+    "fedavg": [{"solver": "gradient", "solver.step": s, "stop": "steps=2"} for s in ("0.01", "0.2")],
+    "fedcm": [{"solver": "gradient", "solver.step": "0.2", "stop": "steps=2", "alpha": a} for a in ("1", "0.3")],
+    "fedsam": [{"solver": "gradient", "solver.step": "0.2", "stop": "steps=2", "radius": r} for r in ("0.05", "5")],
+}
+
+
+def test_the_primal_methods_of_remark_7_1_are_tuned_and_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: PRIMAL_POINTS[name])
+    given = settings(tmp_path)
+    traces = fig1a_primal.compute(given)
+    assert list(traces) == ["dualfl", "fedavg", "fedcm", "fedsam"]
+    f = given.problem(8)
+    for name, trace in traces.items():
+        point = Search(given).tuned(name).point
+        assert point in PRIMAL_POINTS[name]
+        if name != "dualfl":
+            method = to_candidate(name, point, stop=GradientReduction(), communications=8).algorithm
+            assert type(method).__name__ == PRIMAL[name].title
+            assert method.stop.steps == 2
+            energies = [float(np.mean(f.value(s.server.theta))) for s in islice(iterate(method, f), 8)]
+            np.testing.assert_allclose(trace["energy"][1:], energies, rtol=1e-12)
+    assert Search(given).tuned("fedavg").point["solver.step"] == "0.2"
+    rows = fig1a_primal.tabulate(traces)
+    assert [row["method"] for row in rows] == ["DualFL", "FedAvg", "FedCM", "FedSAM"]
+    assert rows[1]["tuned"] == "s = 0.2, K = 2"
+    assert len(fig1a_primal.draw(traces, given).axes[0].get_lines()) == 4
+    assert "as suggested" not in fig1a_primal.caption(traces, given)
 
 
 def _tuned_value(text: str) -> float:

@@ -713,7 +713,7 @@ TABLE |= {
         (Selected("tests/objectives/test_torch_module.py"), Selected("tests/methods/test_torch_methods.py"))
     ),
     "dualopt/objectives/_torch_checks.py": Judges(
-        (Selected("tests/objectives/test_torch_module.py", "refused|frozen|rows_may"),)
+        (Selected("tests/objectives/test_torch_module.py", "refused|frozen|rows_may|channels"),)
     ),
     "dualopt/objectives/torch_networks.py": Judges(
         (
@@ -729,6 +729,9 @@ TABLE |= {
             Selected("dualopt/problem/data/replacement.py"),
             Selected("tests/problem/data/test_partitions.py", "replacement|share_rows"),
         )
+    ),
+    "dualopt/problem/data/brightness.py": Judges(
+        (Selected("dualopt/problem/data/brightness.py"), Selected("tests/problem/test_brightness.py"))
     ),
     "dualopt/objectives/convex_chain.py": Judges(
         (

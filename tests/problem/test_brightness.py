@@ -122,3 +122,9 @@ def test_a_module_has_the_same_images_and_the_test_part_stays_as_it_is(tmp_path:
 def test_what_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         build_problem(replace(LOPSIDED, **changes))
+
+
+def test_a_spread_is_refused_where_images_are_changed() -> None:
+    for spread in (-0.1, float("inf")):
+        with pytest.raises(ValueError, match=r"^brightness must be a finite number, at least 0, not "):
+            brightened(images(1), ROWS, spread=spread, seed=0)
