@@ -43,7 +43,6 @@ class State(NamedTuple):
     """Iterates of all clients; padding rows have weight zero."""
 
     at: DualRows  # what is returned: the dual variables of the least gap so far
-    theta: Array  # (N, p)  their primal point
     failures: Array  # (N,)  steps on faces that did not halve the gap; from PATIENCE on steps are in the interior
     u: Array  # (N, m)  strictly inside the domain; before a step on a face anywhere: what is outside is at a bound
     above: Array  # (N, m)  s+ and s-, with z - y = s+ - s-; unused before a step on a face
@@ -156,7 +155,7 @@ def _start(problem: LocalProblem, u: Array) -> State:
 
     few, v = by_part(problem, u, one)
     off = xp.zeros_like(zero, dtype=xp.bool)
-    state = State(at, at.theta, xp.where(few > 0, zero, zero + PATIENCE), v, u, u, zero + 1.0, off)
+    state = State(at, xp.where(few > 0, zero, zero + PATIENCE), v, u, u, zero + 1.0, off)
     return state if bool(xp.all(few > 0)) else _begun(problem, state, few <= 0)
 
 
@@ -199,7 +198,7 @@ def _face_step(problem: LocalProblem, s: State) -> State:
     at = _better(new, s.at)
     failures = s.failures + xp.astype(~(new.gap <= 0.5 * s.at.gap), new.gap.dtype)  # with NaN a failure
     failures = xp.where(xp.isfinite(new.gap), failures, PATIENCE + 0.0 * failures)
-    state = s._replace(at=at, theta=at.theta, failures=failures, u=v, gradients=s.gradients + _price(new))
+    state = s._replace(at=at, failures=failures, u=v, gradients=s.gradients + _price(new))
     leave = failures >= PATIENCE
     return _begun(problem, state, leave) if bool(xp.any(leave)) else state
 
@@ -216,7 +215,7 @@ def _interior_step(problem: LocalProblem, s: State) -> State:
     if bool(xp.any(few > 0)):
         _, *found = by_part(problem, v, lambda c: on_face(c, c.rows(v)))
         at, gradients = _better(_complete(problem, *found), at), gradients + few * price
-    return State(at, at.theta, s.failures, u, above, below, gradients, failed > 0)
+    return State(at, s.failures, u, above, below, gradients, failed > 0)
 
 
 def _price(new: DualRows) -> float:

@@ -351,6 +351,7 @@ def _solver(module: str, *tests: Selected) -> Judges:
         "_line_search": "lbfgs|LBFGS|newton|Newton",
         "_dual_rows": "dual_coordinate|interior_point|DualCoordinate|InteriorPoint",
         "aogm": "aogm|AOGM",
+        "_kinks": "interior_point|InteriorPoint|interior",
         "interior_point": "interior_point|InteriorPoint|interior",
         "newton": "newton|Newton|conjugate_gradients",
         "sgd": "sgd|SGD",
@@ -444,6 +445,11 @@ TABLE |= {
     ),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
+    "dualopt/solvers/_kinks.py": _solver(
+        "_kinks",
+        Selected("tests/solvers/test_interior_point.py"),
+        Selected("tests/solvers/test_free_intercepts.py"),
+    ),
     "dualopt/solvers/interior_point.py": _solver(
         "interior_point",
         Selected("tests/solvers/test_interior_point.py"),
