@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import pickle
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -408,3 +410,26 @@ def test_without_strong_convexity_the_gap_is_infinite_and_the_descent_goes_on(na
     solution = solve(name, problem, Steps(steps=3), start=start)
     assert np.all(np.isinf(solution.gap))
     assert np.all(problem.value(solution.theta) < problem.value(start))
+
+
+def test_an_exact_solution_is_evaluated_when_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, however many parts are asked for; what is sent elsewhere is the evaluation itself."""
+    problem = local_problem(OBJECTIVES["quadratic"](), "all")
+    calls: list[int] = []
+    value_and_gradient = type(problem.objective).value_and_gradient
+
+    def counted(self: Any, theta: Any) -> Any:
+        calls.append(1)
+        return value_and_gradient(self, theta)
+
+    monkeypatch.setattr(type(problem.objective), "value_and_gradient", counted)
+    found = Exact()(problem, starts(problem), Steps(steps=1))
+    assert (calls, set(found.gradients)) == ([], {1.0})
+    parts = [getattr(found.evaluation, name).tobytes() for name in Evaluation._fields]
+    assert len(calls) == 1
+    assert parts == [x.tobytes() for x in problem.evaluate(found.theta)]
+    sent = pickle.loads(pickle.dumps(found.evaluation))
+    assert type(sent) is Evaluation
+    assert [x.tobytes() for x in sent] == parts
+    with pytest.raises(AttributeError, match="hessian"):
+        _ = found.evaluation.hessian
