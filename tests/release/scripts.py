@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -74,10 +75,9 @@ def fast() -> None:
 
 def networks() -> None:
     """Train a module of PyTorch."""
-    import torch
-
     from dualopt import FedDyn, run, torch_module
 
+    torch = import_module("torch")
     X, y = rng.standard_normal((200, 4)), rng.integers(0, 3, 200)
     X[np.arange(200), y] += 4.0
     f = torch_module(torch.nn.Linear(4, 3, dtype=torch.float64), X, y, clients=4, ridge=1e-2)
