@@ -31,7 +31,9 @@ class Loss(Protocol):
     ``(..., m)``, where they are larger than above because values or slopes are differences of larger terms; it is
     asked where neither ``curvature`` nor ``lipschitz`` is finite. ``mean(z)`` returns what is predicted, where that is
     not the predictor itself; ``link = "log"`` says that it is the exponential, so that rows may have exposures.
-    ``of_differences = True`` says that the loss depends on ``z - y`` alone.
+    ``of_differences = True`` says that the loss depends on ``z - y`` alone. ``hessian_sum(z, y, w)``, of a loss of
+    several outputs, returns :math:`\sum_i w_i \nabla^2\phi(z_i; y_i)` over the rows, shape ``(..., k, k)``: local
+    solvers learn from it which outputs are curved.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
-from dualopt.arrays.xp import Array, array_namespace, epsilon, largest, numbers_like, summed
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, largest, numbers_like, summed
 from dualopt.losses._checks import positive_step
 from dualopt.losses._entropy import x_log_x
 from dualopt.losses._wright_omega import wright_omega
@@ -115,6 +115,13 @@ class Multinomial:
         """Compute ``p * (v - <p, v>)`` with the softmax ``p`` of ``z``; it does not depend on the class."""
         p = softmax(z)
         return p * (v - array_namespace(z).sum(p * v, axis=-2, keepdims=True))
+
+    def hessian_sum(self, z: Array, y: Array, w: Array) -> Array:
+        """Compute the sum of ``w (diag(p) - p p')`` over rows with the softmax ``p`` of ``z``, ``(..., k, k)``."""
+        xp, p = array_namespace(z), softmax(z)
+        weighted = p * w[..., None, :]
+        identity = xp.eye(self.classes, dtype=z.dtype, device=device(z))
+        return xp.sum(weighted, axis=-1)[..., None] * identity - weighted @ xp.matrix_transpose(p)
 
     def conjugate(self, u: Array, y: Array) -> Array:
         """Compute the negative entropy of ``u + e_y`` where it is a distribution, ``+inf`` elsewhere."""

@@ -216,6 +216,34 @@ class Group:
 
         return self._product("preconditioner", part, ridges, raised)
 
+    def curved_product(
+        self, part: ClientBlock, bends: Array, outputs: Array, ridges: Array
+    ) -> Callable[[Array], Array]:
+        r"""Return products with :math:`(C_j \otimes A'A + \text{ridge}_j I)^{-1}` for ``v`` like above.
+
+        ``C_j`` has the eigenvalues ``bends`` ``(c, k)`` and the eigenvectors ``outputs`` ``(c, k, k)``, in columns. A
+        ridge below ``LEAST_RIDGE`` times the largest eigenvalue beside it is raised to that; one of zero becomes 1.
+        """
+        small = min(self.n_rows, self.n_features) <= SMALL_GRAM
+        kept = self._kept("eigenvectors", 0.5 * math.prod(self.X.shape) if small else math.inf)
+        values, vectors = kept.get(part.positions, lambda: _eigenvectors(self._grams(part)))
+        _, X, _, w = part.block
+        xp = array_namespace(X)
+        ridge = xp.maximum(asarray_like(ridges, values)[:, None], LEAST_RIDGE * bends * values[:, -1:])
+        ridge = xp.where(ridge > 0, ridge, 1.0)[:, :, None]
+        scale = 1.0 / (bends[:, :, None] * values[:, None, :] + ridge)
+        back, inverse = transposed(outputs), transposed(vectors)
+        if self.n_rows >= self.n_features:
+            return lambda v: outputs @ ((back @ v @ vectors * scale) @ inverse)
+        root, scale = xp.sqrt(w)[:, None, :], bends[:, :, None] * scale
+
+        def woodbury(v: Array) -> Array:
+            v = back @ v
+            products = v @ transposed(X) * root @ vectors * scale
+            return outputs @ ((v - (products @ inverse * root) @ X) / ridge)
+
+        return woodbury
+
     def _product(
         self, name: str, part: ClientBlock, ridges: Array, final: Callable[[Array], Array]
     ) -> Callable[[Array], Array]:
@@ -254,8 +282,8 @@ class Group:
             return compute()[0]
         return self._kept("gram").get(part.positions, compute)[0]
 
-    def _kept(self, name: str) -> ClientCache:
-        return self.cache.setdefault(name, ClientCache(self.n_clients))
+    def _kept(self, name: str, limit: float = math.inf) -> ClientCache:
+        return self.cache.setdefault(name, ClientCache(self.n_clients, limit=limit))
 
     def _kept_for(self, name: str, positions: Index, ridges: Array) -> ClientCache:
         """Return what is kept by this name for these ridges; of several ridges of a client, the latest two are."""
@@ -283,6 +311,12 @@ def shifted_inverse(gram: Array, ridge: float | Array) -> Array:
         return xp.linalg.inv(shifted)
     except ValueError:  # LinAlgError is one
         raise ValueError("X must be scaled: mu + weight is lost beside features that large and dependent.") from None
+
+
+def _eigenvectors(grams: Array) -> tuple[Array, Array]:
+    xp = array_namespace(grams)
+    values, vectors = xp.linalg.eigh(grams)
+    return xp.maximum(values, xp.zeros_like(values)), vectors
 
 
 def _largest_eigenvalues(grams: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_host, is_sparse, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -24,6 +24,9 @@ from dualopt.spec import Spec, built, described, required
 
 __all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
 
+TYPICAL_ROWS = 256  # of a client, whose mean curvature stands for that of all
+LEAST_BEND = 1e-3  # times the typical curvature: no output counts as flatter
+LARGEST_SIDE = 2**10  # of Gram matrices whose eigenvectors are kept: they take twice the time of an inverse
 SHOWN = 3  # names in the text that stands for a model
 COMPUTED = ("L", "_norms", "_offset_norms")  # once per client, and kept by ``select``
 
@@ -217,7 +220,15 @@ class LinearModel(FiniteSum):
             more.add("hessian")
         if isinstance(loss, Squared) and not self.free_intercept:
             more.add("exact")
+        held = is_host(self.rows.like) and not self.rows.is_sparse  # on a device each step would launch more kernels
+        if hasattr(loss, "hessian_sum") and held and self._side <= LARGEST_SIDE:
+            more.add("curvatures")
         return frozenset({"samples", "preconditioner"} | more)
+
+    @property
+    def _side(self) -> int:
+        """The side of the largest Gram matrix of the federation."""
+        return min(self.rows.max_rows, self.n_features)
 
     def hessian_product(self, theta: Array, v: Array) -> Array:
         """Return ``hess f_j(theta_j) v_j``, shape ``(N, *shape)``."""
@@ -242,8 +253,63 @@ class LinearModel(FiniteSum):
 
         return product
 
-    def preconditioner(self, weight: float | Array = 0.0) -> Callable[[Array], Array]:
+    def curvatures(self, theta: Array | None = None) -> tuple[Array, Array]:
+        r"""Return eigenvalues ``(N, k)`` and eigenvectors ``(N, k, k)`` of what stands for Hessians of the loss.
+
+        They are of :math:`(cH_j)^{1/2}`, the geometric mean of ``c``, a fifth of the largest curvature, and
+        :math:`H_j = \sum_iw_{ji} \nabla^2\phi(z_{ji}) / \sum_iw_{ji}` at the predictors of ``theta_j``, over
+        ``TYPICAL_ROWS`` rows of each client at most, in equal distances; eigenvalues of ``H_j`` below
+        ``LEAST_BEND c`` are raised to that. Without a point ``c`` stands for all.
+
+        Most classes are almost flat for a client that has few of them. ``H_j`` alone is better still where a proximal
+        term is large, and worse than ``c`` where ridges are small, because rows differ: gradients in so many rounds,
+        power 0 (``c``), 1/2 and 1 (``1.4 H_j``), MNIST with 6000 rows but for digits:
+
+        ================================  ====  ====  ====
+        method, clients, rounds           0     1/2   1
+        ================================  ====  ====  ====
+        AndersonFedSplit, by label, 20    185   120   110
+        DualFL, by label, 25              161    92   103
+        DualFL, Dirichlet, 26             676   732   781
+        DualFL, digits, mu = 1e-3, 50     431   185   276
+        ================================  ====  ====  ====
+        """
+        k, like = self.loss.outputs, self.rows.like
+        xp = array_namespace(like)
+        if theta is None:
+            identity = xp.eye(k, dtype=like.dtype, device=device(like))
+            every = (xp.full((k,), self._typical, dtype=like.dtype, device=device(like)), identity)
+            return tuple(xp.tile(x[None, ...], (self.n_clients,) + (1,) * x.ndim) for x in every)  # pyright: ignore
+        theta, loss = self._points(theta), self.loss
+
+        def typical(block: Block) -> tuple[Array, Array]:
+            block = block.rows(slice(None, None, self._stride(block.y.shape[1])))
+            total = xp.sum(block.w, axis=-1)[:, None, None]
+            z, _ = self._predictors(block.points(theta), block)
+            found = loss.hessian_sum(z, block.y, block.w)  # pyright: ignore[reportAttributeAccessIssue]
+            values, vectors = xp.linalg.eigh(found / xp.where(total > 0, total, 1.0))
+            least = LEAST_BEND * self._typical * xp.ones_like(values)
+            return xp.sqrt(self._typical * xp.maximum(values, least)), vectors
+
+        found = self.rows.assemble((part.block.clients, typical(part.block)) for _, part in self.rows.parts)
+        return found[0], found[1]
+
+    @property
+    def curvature_costs(self) -> tuple[float, ...]:
+        """The gradients that curvatures take: half of one for all rows, and less for some."""
+        return tuple(0.5 * -(-m // self._stride(m)) / m for m in self.sizes)
+
+    @staticmethod
+    def _stride(rows: int) -> int:
+        return -(-rows // TYPICAL_ROWS)
+
+    def preconditioner(
+        self, weight: float | Array = 0.0, curvatures: tuple[Array, Array] | None = None
+    ) -> Callable[[Array], Array]:
         r"""Return ``v -> (0.2 curvature X_j' W_j X_j + (ridge + weight_j) I)^{-1} v_j``.
+
+        With `curvatures`, matrices ``C_j`` of the outputs, it is :math:`(C_j \otimes X_j'W_jX_j + (\text{ridge} +
+        \text{weight}_j)I)^{-1}` instead, by the eigenvectors of ``X_j' W_j X_j``, which are kept.
 
         A fifth of the largest curvature is a typical one along a path: on MNIST, 0.1 X'WX needs fewer gradients
         than half or twice as much. The inverse is computed at first use and kept with the data of the client; it is
@@ -251,7 +317,9 @@ class LinearModel(FiniteSum):
         more memory than the data. A ridge below 1e-6 times the largest eigenvalue of ``X_j' W_j X_j`` is raised to that
         number, because without strong convexity the matrix may be singular.
         """
-        fraction = 0.2 * (self.loss.curvature if math.isfinite(self.loss.curvature) else 1.0)
+        if curvatures is not None:
+            return self._curved(self._ridges(weight), *curvatures)
+        fraction = self._typical
         ridges = self._ridges(weight) / fraction
         if (key := ridges.tobytes()) not in self._preconditioners:
             while len(self._preconditioners) > 1:  # the latest two
@@ -261,13 +329,27 @@ class LinearModel(FiniteSum):
                 for group, part in self.rows.parts
             ]
         products = self._preconditioners[key]
+        return lambda v: self._by_parts(products, v, lambda found: found / fraction)
 
-        def apply(v: Array) -> Array:
-            v = self._points(v)
-            results = ((part.block.clients, (product(part.block.points(v)) / fraction,)) for part, product in products)
-            return self._shaped(self.rows.assemble(results)[0])
+    def _curved(self, ridges: Array, bends: Array, outputs: Array) -> Callable[[Array], Array]:
+        products = []
+        for group, part in self.rows.parts:
+            own = part.block.clients
+            product = group.curved_product(part, own.take(bends), own.take(outputs), ridges[own.ids])  # pyright: ignore
+            products.append((part, product))
+        return lambda v: self._by_parts(products, v, lambda found: found)
 
-        return apply
+    def _by_parts(
+        self, products: Sequence[tuple[ClientBlock, Any]], v: Array, final: Callable[[Array], Array]
+    ) -> Array:
+        v = self._points(v)
+        results = ((part.block.clients, (final(product(part.block.points(v))),)) for part, product in products)
+        return self._shaped(self.rows.assemble(results)[0])
+
+    @property
+    def _typical(self) -> float:
+        """A curvature of the loss that is typical of a path."""
+        return 0.2 * (self.loss.curvature if math.isfinite(self.loss.curvature) else 1.0)
 
     def exact_minimiser(self, problem: LocalProblem) -> Array:
         """Solve the normal equations of local problems with the squared loss, shape ``(N, *shape)``.

@@ -19,6 +19,7 @@ __all__ = ["OPTIONAL_MEMBERS", "Objective", "pass_on"]
 OPTIONAL_MEMBERS: dict[str, tuple[str, ...]] = {
     "hessian": ("hessian_operator",),
     "preconditioner": ("preconditioner",),
+    "curvatures": ("curvatures", "curvature_costs"),
     "exact": ("exact_minimiser",),
     "samples": ("sizes", "draw", "sample_gradient"),
 }
@@ -49,6 +50,10 @@ class Objective(ABC):
     ``"preconditioner"``
         ``preconditioner(weight)`` returns ``v -> P_j v`` with ``P_j`` an approximation of
         ``(hess f_j + weight_j I)^{-1}``.
+    ``"curvatures"``
+        ``curvatures(theta)`` returns arrays with one row for each client, which say more of the Hessians at ``theta_j``
+        to ``preconditioner(weight, curvatures)``, and ``curvatures()`` those of no point; ``curvature_costs`` are the
+        gradients that ``curvatures(theta)`` takes, a number for each client.
     ``"exact"``
         ``exact_minimiser(problem)`` returns the minimisers of a ``LocalProblem`` on this objective, ``(N, *shape)``.
     ``"samples"``

@@ -98,10 +98,10 @@ class Reweighted(ObjectiveWrapper):
         product = self.objective.hessian_operator(theta)
         return lambda v: self.over_scales(product(v))
 
-    def preconditioner(self, weight: float | Array = 0.0) -> Callable[[Array], Array]:
-        """Return ``v -> s_j P_j v_j`` with the ``P_j`` of the ``f_j`` for ``s_j weight_j``."""
+    def preconditioner(self, weight: float | Array = 0.0, *curvatures: Any) -> Callable[[Array], Array]:
+        """Return ``v -> s_j P_j v_j`` with the ``P_j`` of the ``f_j``, and their curvatures, for ``s_j weight_j``."""
         s = self._scales(self.objective.mu)
-        product = self.objective.preconditioner(s * weight)
+        product = self.objective.preconditioner(s * weight, *curvatures)
         return lambda v: per_client(s, found := product(v)) * found
 
     def exact_minimiser(self, problem: LocalProblem) -> Array:

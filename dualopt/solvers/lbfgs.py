@@ -62,6 +62,7 @@ class SolverState(NamedTuple):
     theta: Array  # (N, *shape)  NaN before the first call
     f: Array  # (N,)
     grad_f: Array  # (N, *shape)
+    curvatures: Any  # what the preconditioner is told, a tree of arrays (N, ...); () of objectives without
 
 
 class State(NamedTuple):
@@ -95,7 +96,8 @@ class LBFGS(Typed):
     the local problem. Local problems are strongly convex, so every accepted step gives a pair with
     :math:`\langle s, y\rangle > 0`. From round to round only the linear term of a local problem changes, not its
     Hessian: the pairs of earlier rounds stay true and are kept, and so is the gradient of ``f_j`` where the last call
-    ended.
+    ended. Where the objective offers ``curvatures``, the preconditioner is told those at the start of the rounds 1, 2,
+    4, 8, ...: any :math:`H_0` goes with the pairs.
 
     Parameters
     ----------
@@ -140,7 +142,8 @@ class LBFGS(Typed):
             return xp.zeros((objective.n_clients, *shape), dtype=like.dtype, device=device(like))
 
         rows, none, k = zeros(m, *objective.shape), zeros(), m if is_numpy(like) else 0
-        return SolverState(Pairs(rows, rows, zeros(k, k), none, none), point, none, point)
+        curvatures = objective.curvatures() if self._preconditions(objective, "curvatures") else ()
+        return SolverState(Pairs(rows, rows, zeros(k, k), none, none), point, none, point, curvatures)
 
     def __call__(
         self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
@@ -149,7 +152,11 @@ class LBFGS(Typed):
         require_smooth("lbfgs", problem, constant=False)
         last = solver_state or self.initial_state(problem.objective)
         evaluation, cost = evaluate_start(problem, start, last)
-        memory, everybody = _Memory(last.pairs), indices(range(problem.n_clients))
+        curvatures = last.curvatures
+        if curvatures and round is not None and round.n.bit_count() == 1:
+            curvatures = problem.objective.curvatures(start)  # pyright: ignore[reportAttributeAccessIssue]
+            cost = cost + asarray_like(problem.objective.curvature_costs, cost)  # pyright: ignore[reportAttributeAccessIssue]
+        memory, everybody = _Memory(last.pairs, curvatures), indices(range(problem.n_clients))
         state = State(start, evaluation, everybody, evaluation.value, norm(evaluation.gradient), cost, cost < 0)
         state, status = drive(
             partial(self._step, memory),
@@ -165,7 +172,9 @@ class LBFGS(Typed):
             problem,
             state.theta,
             state.evaluation,
-            solver_state=SolverState(memory.kept(), state.theta, state.evaluation.f, state.evaluation.grad_f),
+            solver_state=SolverState(
+                memory.kept(), state.theta, state.evaluation.f, state.evaluation.grad_f, curvatures
+            ),
             gradients=state.gradients,
             status=status,
         )
@@ -177,16 +186,19 @@ class LBFGS(Typed):
         count = state.gradients + found.trials
         return State(found.theta, found.evaluation, state.client, found.value, found.norm, count, found.failed)
 
+    def _preconditions(self, objective: Any, offer: str) -> bool:
+        wanted = not is_tiny(objective) if self.precondition is None else self.precondition
+        return wanted and offer in objective.offers
+
     def _direction(self, problem: LocalProblem, memory: _Memory, clients: Any, gradient: Array) -> Array:
         """Return ``-H`` times the gradient."""
-        wanted = not is_tiny(problem.objective) if self.precondition is None else self.precondition
         s, y, factors, scale, chosen = memory.of(clients)
         a = _products(s, gradient, chosen)
         if is_numpy(s):
             a = factors @ a
         r = gradient - _combination(a, y, chosen)
-        if wanted and "preconditioner" in problem.objective.offers:
-            r = problem.preconditioner(r)
+        if self._preconditions(problem.objective, "preconditioner"):
+            r = memory.preconditioner(problem, clients)(r)
         else:
             if scale is None:
                 scale = _scale(y[:, -1, ...], _first_curvature(problem))
@@ -258,8 +270,20 @@ class _Memory:
     gathered for those that go on when others are finished.
     """
 
-    def __init__(self, given: Pairs) -> None:
-        self._pairs, self._given = given, given
+    def __init__(self, given: Pairs, curvatures: Any = ()) -> None:
+        self._pairs, self._given, self._curvatures = given, given, curvatures
+        self._inverse: tuple[Any, Any] = None, None  # the latest local problems and their preconditioner
+
+    def preconditioner(self, problem: LocalProblem, clients: Any) -> Callable[[Array], Array]:
+        """Return that of the local problems of these clients, with their curvatures where these are known."""
+        if not self._curvatures:
+            return problem.preconditioner
+        if self._inverse[0] is not problem:
+            own = self._curvatures
+            own = own if len(clients) == self._pairs.s.shape[0] else take_rows(own, clients)
+            made = problem.objective.preconditioner(problem.weight, own)  # pyright: ignore[reportAttributeAccessIssue]
+            self._inverse = problem, made
+        return self._inverse[1]
 
     def of(self, clients: Any) -> tuple[Array, Array, Any, Any, Any]:
         """Return the vectors of all clients, factors and scale of some, and these unless they are all.

@@ -404,3 +404,25 @@ def test_where_offsets_came_from_is_kept() -> None:
     given: list[dict[str, Any]] = [{kind: [1.0, 2.0, 3.0]} for kind in ("offset", "exposure")]
     origins = [linear_model(X, y, loss="poisson", mu=0.1, **options).offset for options in given]
     assert [origin.kind for origin in origins if origin is not None] == ["offset", "exposure"]
+
+
+@pytest.mark.parametrize("sizes", [(9, 9, 6), (2, 3, 2)], ids=["tall", "wide"])
+def test_preconditioner_with_curvatures_is_the_inverse_that_it_names(sizes):
+    loss = Multinomial(classes=3)
+    data = rows(loss, sizes)
+    f = model(loss, data)
+    p, v, theta, weight = f.n_features, points(f), 2.0 * points(f, seed=2), np.asarray([0.1, 0.9, 3.0])
+    found, alike = f.preconditioner(weight, f.curvatures(theta))(v), f.preconditioner(weight, f.curvatures())(v)
+    assert_close(alike, f.preconditioner(weight)(v), units=512.0)
+    for j, part in enumerate(data.clients):
+        X = np.column_stack([data.X[part], np.ones(len(part))])
+        z = theta[j] @ X.T
+        s = np.exp(z) / np.sum(np.exp(z), axis=0)
+        H = np.mean([np.diag(q) - np.outer(q, q) for q in s.T], axis=0)
+        values, vectors = np.linalg.eigh(H)
+        C = vectors @ np.diag(np.sqrt(0.1 * np.maximum(values, 1e-4))) @ vectors.T
+        matrix = np.kron(C, X.T @ X / len(part)) + (0.3 + weight[j]) * np.eye(3 * p)
+        np.testing.assert_allclose(found[j].ravel(), np.linalg.solve(matrix, v[j].ravel()), rtol=1e-9, atol=1e-12)
+        alone = f.select([j])
+        one = alone.preconditioner(weight[[j]], alone.curvatures(theta[[j]]))(v[[j]])
+        assert one.tobytes() == found[[j]].tobytes()
