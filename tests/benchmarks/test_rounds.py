@@ -37,7 +37,7 @@ TOL, MU, NEEDED = 1e-6, 1e-2, 1e-5
 
 
 def test_mnist_by_label(benchmark, images):
-    """What is recommended for seconds takes at most 0.7 of scikit-learn's time, and for vectors at most 1.8 times it."""
+    """What is recommended for seconds takes at most 0.7 of the time of scikit-learn, and for vectors 1.8 times it."""
     X, y, source = images
     if source != "MNIST":
         pytest.skip("needs MNIST: the number of rounds depends on the data")
