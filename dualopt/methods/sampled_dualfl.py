@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Fraction, require
@@ -17,6 +17,7 @@ from dualopt.methods._theorem import DRAWN, ONE_SIZE, Known
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Participation, Round
 from dualopt.objectives import Objective
+from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["SampledDualFL", "next_step"]
 
@@ -50,6 +51,12 @@ def least_probability(method: Any, objective: Objective, name: str) -> float:
     if weights is None:
         return fraction
     return min(inclusion_probabilities(weights, max(1, round(fraction * len(weights)))))
+
+
+def stop_of_cohorts(method: Any, objective: Objective, name: str) -> GradientReduction:
+    """Return the usual stop, and a stricter one in proportion to the root of a small fraction of active clients."""
+    usual = GradientReduction()
+    return replace(usual, factor=min(usual.factor, 0.25 * math.sqrt(method.fraction or 1.0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +111,13 @@ class SampledDualFL(Dual):
     least : float, optional
         The least probability p with which a client is active; suggested: ``fraction`` if all weights are equal, else
         that of cohorts of this size drawn with the weights.
-    solver, stop
+    solver
         As in :class:`dualopt.methods.Algorithm`.
+    stop : Stop, optional
+        When a client stops; suggested: a local gradient reduced to a tenth, and to :math:`\tfrac14\sqrt{P/N}` where
+        that is less. An error of :math:`\theta_j` is multiplied by 1/t, about :math:`\sqrt{N\kappa/P}`, in the dual
+        variables: with a tenth and one client in a hundred of badly scaled columns 600 rounds ended a hundred times
+        higher.
 
     Raises
     ------
@@ -125,6 +137,7 @@ class SampledDualFL(Dual):
 
     fraction: Fraction | None = None
     least: Annotated[Fraction, Suggested(least_probability)] = AUTO
+    stop: Annotated[Stop, Suggested(stop_of_cohorts)] = AUTO
 
     def check_participation(self, objective: Objective, participation: Participation | None) -> None:
         """Refuse cohorts that are not drawn with unequal weights: the iterates grow without limit."""

@@ -7,11 +7,15 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dualopt.engine.rounds import iterate
+from dualopt.engine.rounds import iterate, resolve
 from dualopt.methods import SampledDualFL
 from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset
 from dualopt.methods.sampled_dualfl import next_step
+from dualopt.objectives import linear_model
+from dualopt.runs.recording import run
+from dualopt.runs.reference import solve
 from dualopt.solvers import Exact
+from dualopt.solvers.stopping import GradientReduction
 from tests.problems import quadratic
 
 
@@ -63,3 +67,29 @@ def test_cohorts_of_random_size_keep_the_dual_point() -> None:
         sizes.add(s.round.n_active)
         np.testing.assert_allclose(s.server.theta, theta, rtol=1e-9, atol=1e-11)
     assert len(sizes) >= 3
+
+
+@pytest.mark.parametrize(("size", "factor"), [(20, 0.1), (4, 0.1), (3, 0.25 * 0.15**0.5), (1, 0.25 * 0.05**0.5)])
+def test_small_cohorts_stop_later(size: int, factor: float) -> None:
+    method = resolve(SampledDualFL(), quadratic(n=20), UniformSubset(size=size))
+    assert method.stop == GradientReduction(factor=factor)
+    assert (
+        resolve(SampledDualFL(stop=GradientReduction()), quadratic(n=20), UniformSubset(size=size)).stop.factor == 0.1
+    )
+
+
+def test_small_cohorts_end_where_exact_local_solutions_do() -> None:
+    """One client in a hundred, columns of unequal scale: with gradients reduced to a tenth they do not."""
+    rng = np.random.default_rng(0)
+    own, X = np.repeat(np.arange(300), 20), rng.normal(size=(6000, 10)) * np.logspace(0, -2, 10)
+    y = np.sum(X * (1.0 + rng.normal(size=(300, 10)))[own], axis=1) + rng.normal(size=6000) > 0
+    f = linear_model(X, y.astype(int), clients=own, loss="logistic", mu=0.01)
+    reference, cohorts = solve(f).energy, UniformSubset(size=3)
+
+    def error(method: SampledDualFL) -> float:
+        trace = run(method, f, rounds=400, participation=cohorts, measure_every=400)
+        return trace["energy"][-1] - reference
+
+    exact = error(SampledDualFL(stop=GradientReduction(factor=1e-4)))
+    assert error(SampledDualFL()) == pytest.approx(exact, rel=0.25)
+    assert error(SampledDualFL(stop=GradientReduction())) > 5.0 * exact
