@@ -196,7 +196,8 @@ def test_any_weight_does_where_mu_is_not_known(name: str) -> None:
 
 # what the docstrings say of a parameter that is not given
 DEFAULTS = [
-    *((name, {"stop": GradientReduction(factor=0.01)}) for name in ALGORITHMS if "dane" in name or "anderson" in name),
+    ("anderson-fedsplit", {"stop": GradientReduction(factor=0.03)}),
+    *((name, {"stop": GradientReduction(factor=0.01)}) for name in ALGORITHMS if "dane" in name),
     ("a-fedpdsam", {"radius": 0.1, "epsilon": 1e-2, "stop": Steps(steps=10)}),
     ("apda-inexact", {"stop": Steps(steps=10)}),
     ("fedadmm", {"server_step": None}),
