@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_host, is_sparse, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -220,8 +220,7 @@ class LinearModel(FiniteSum):
             more.add("hessian")
         if isinstance(loss, Squared) and not self.free_intercept:
             more.add("exact")
-        held = is_host(self.rows.like) and not self.rows.is_sparse  # on a device each step would launch more kernels
-        if hasattr(loss, "hessian_sum") and held and self._side <= LARGEST_SIDE:
+        if hasattr(loss, "hessian_sum") and not self.rows.is_sparse and self._side <= LARGEST_SIDE:
             more.add("curvatures")
         return frozenset({"samples", "preconditioner"} | more)
 

@@ -83,9 +83,10 @@ def test_a_step_of_lbfgs(model: Any) -> None:
     """Beside the gradient and the preconditioner 24 kernels, for any history, and one synchronisation."""
     zero = xp.zeros((8, *model.shape))
     problem = LocalProblem(objective=model, linear=zero + 0.01)
+    inverse = model.preconditioner(problem.weight, model.curvatures())
     gradient, preconditioner = (
         count(lambda: model.value_and_gradient(zero)),
-        count(lambda: problem.preconditioner(zero)),
+        count(lambda: inverse(zero)),
     )
     for history in (4, 9):
         solver = LBFGS(history=history)
@@ -114,13 +115,13 @@ def test_a_gradient_takes_fifteen_kernels_at_most(model: Any) -> None:
 
 
 def test_a_round_with_the_mean_steps_of_mnist_takes_200_kernels_at_most(model: Any) -> None:
-    """DualFL takes 357 gradients in 98 rounds to 1e-10 there (tests/benchmarks/test_runs.py)."""
+    """DualFL takes 269 gradients in 98 rounds to 1e-10 there (tests/benchmarks/test_runs.py)."""
     counts = []
-    for steps in (3, 4):
+    for steps in (2, 3):
         *_, (found, gradients) = rounds(model, DualFL(rho=3e-3, stop=Steps(steps=steps)), n=6)
         assert gradients == steps
         counts.append(found.launches)
-    assert counts[0] + (357 / 98 - 3) * (counts[1] - counts[0]) <= 200
+    assert counts[0] + (269 / 98 - 2) * (counts[1] - counts[0]) <= 200
 
 
 @pytest.mark.parametrize("algorithm", [DualFL(), FedDyn(), FedAvg()], ids=lambda a: type(a).__name__)

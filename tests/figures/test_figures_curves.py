@@ -34,7 +34,7 @@ def test_adaptive_local_solves_stay_within_ten_percent_of_exact_ones_and_loose_o
     assert exact["error"].min() > 1e-10  # so that all rounds are compared
     assert 0 < deviation(adaptive, exact) <= 0.1
     assert deviation(loose, exact) > 0.1
-    assert adaptive.last["gradients"] < 0.1 * exact.last["gradients"]
+    assert adaptive.last["gradients"] < 0.2 * exact.last["gradients"]
     assert adaptive.last["error"] <= adaptive.last["certified_error"]
 
 
