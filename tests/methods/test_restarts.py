@@ -90,13 +90,13 @@ def test_gap_restarts_are_those_of_the_definition() -> None:
         nu = restarts.parameters(case)[:, None]
         zeta, before, first = np.zeros_like(case.subgradients), np.zeros_like(case.subgradients), math.inf
         for step, s in zip(restarts.path(case), case.snapshots(), strict=True):
-            assert step.gap > restarts.TELLING * step.rounding
+            assert step.found.gap > restarts.TELLING * step.found.rounding
             v = s.clients.v
             uphill = float(np.sum(nu * (zeta - v) * (v - before))) > 0
-            assert step.ends == (math.isinf(first) or step.gap <= first / (9.0 if uphill else 100.0))
+            assert step.ends == (math.isinf(first) or step.found.gap <= first / (9.0 if uphill else 100.0))
             if step.ends:
                 ends.append(uphill)
-                first = step.gap
+                first = step.found.gap
             zeta, before = s.clients.zeta, v
     assert set(ends) == {True, False}
     assert len(ends) >= 10
