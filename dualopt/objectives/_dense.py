@@ -17,7 +17,7 @@ from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_n
 from dualopt.objectives._client_cache import ClientCache
 from dualopt.objectives._index import Index
 
-__all__ = ["LEAST_RIDGE", "Block", "ClientBlock", "Group", "shifted_inverse"]
+__all__ = ["LEAST_RIDGE", "Block", "ClientBlock", "Group", "eigenvectors", "shifted_inverse"]
 
 # Least ridge of a preconditioner, as a fraction of the largest eigenvalue of the Gram matrix.
 LEAST_RIDGE = 1e-6
@@ -226,7 +226,7 @@ class Group:
         """
         small = min(self.n_rows, self.n_features) <= SMALL_GRAM
         kept = self._kept("eigenvectors", 0.5 * math.prod(self.X.shape) if small else math.inf)
-        values, vectors = kept.get(part.positions, lambda: _eigenvectors(self._grams(part)))
+        values, vectors = kept.get(part.positions, lambda: eigenvectors(self._grams(part)))
         _, X, _, w = part.block
         xp = array_namespace(X)
         ridge = xp.maximum(asarray_like(ridges, values)[:, None], LEAST_RIDGE * bends * values[:, -1:])
@@ -313,7 +313,8 @@ def shifted_inverse(gram: Array, ridge: float | Array) -> Array:
         raise ValueError("X must be scaled: mu + weight is lost beside features that large and dependent.") from None
 
 
-def _eigenvectors(grams: Array) -> tuple[Array, Array]:
+def eigenvectors(grams: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues of matrices, at least 0, and their eigenvectors."""
     xp = array_namespace(grams)
     values, vectors = xp.linalg.eigh(grams)
     return xp.maximum(values, xp.zeros_like(values)), vectors

@@ -31,7 +31,7 @@ from dualopt.arrays.xp import (
     is_sparse,
     to_numpy,
 )
-from dualopt.objectives._dense import LEAST_RIDGE, ClientBlock, shifted_inverse
+from dualopt.objectives._dense import LEAST_RIDGE, ClientBlock, eigenvectors, shifted_inverse
 from dualopt.objectives._index import Index
 from dualopt.problem.inputs import require_entries
 
@@ -420,12 +420,42 @@ class SparseGroup:
         """
         if min(self._own(position).X.shape) <= LARGEST_GRAM:
             return self.apply_ridge_inverse(position, ridge, v)
+        return v / (self._diagonal(position) + ridge)
+
+    def _diagonal(self, position: int) -> Array:
+        """Return the diagonal of ``A'A``, ``(p,)``."""
         key = ("diagonal", position, 0.0)
         if key not in self.cache:
             own = self._own(position)
             squares = csr_matrix(own.X.data**2, own.X.indices, own.X.indptr, own.X.shape)
             self.cache[key] = replace(own, X=squares, by_columns=None).pull_back(own.w[:, None, :])[0, 0, :]
-        return v / (self.cache[key] + ridge)
+        return self.cache[key]
+
+    def curve(self, position: int, ridge: float, bends: Array, outputs: Array, v: Array) -> Array:
+        r"""Return ``v`` times an approximation of :math:`(C \otimes A'A + \text{ridge} I)^{-1}`, as `precondition`.
+
+        ``C`` has the eigenvalues ``bends`` ``(k,)`` and the eigenvectors ``outputs`` ``(k, k)``, in columns; the ridge
+        beside each is raised as `Group.curved_product` raises it.
+        """
+        xp, own = array_namespace(v), self._own(position)
+        least = LEAST_RIDGE * bends * self.largest_eigenvalue(position)
+        ridges = xp.maximum(xp.full_like(bends, ridge), least)
+        ridges, bends = xp.where(ridges > 0, ridges, 1.0)[:, None], bends[:, None]
+        v = outputs.T @ v
+        if min(own.X.shape) > LARGEST_GRAM:
+            return outputs @ (v / (bends * self._diagonal(position) + ridges))
+        key = ("eigenvectors", position, 0.0)
+        if key not in self.cache:
+            self.cache[key] = eigenvectors(self.gram(position))
+        values, vectors = self.cache[key]
+        scale, inside, result = 1.0 / (bends * values + ridges), xp.take(v, own.feature, axis=1), v / ridges
+        if own.X.shape[1] <= own.X.shape[0]:
+            result[:, own.feature] = (inside @ vectors * scale) @ vectors.T
+        else:  # Woodbury's identity
+            root = xp.sqrt(self.w[position, :])
+            products = ((own.X @ inside.T).T * root) @ vectors * (bends * scale)
+            result[:, own.feature] = (inside - (own.X.T @ ((products @ vectors.T) * root).T).T) / ridges
+        return outputs @ result
 
     def _own(self, position: int, count: int = 1) -> SparseBlock:
         """Return the rows of one client, or of several neighbours, in their own columns."""
@@ -475,6 +505,13 @@ class SparseGroup:
         least = [LEAST_RIDGE * float(self.largest_eigenvalue(position)) or 1.0 for position in part.positions]
         raised = [max(ridge, floor) for ridge, floor in zip(ridges.tolist(), least, strict=True)]
         return _products(self.precondition, list(zip(part.positions, raised, strict=True)))
+
+    def curved_product(
+        self, part: ClientBlock, bends: Array, outputs: Array, ridges: Array
+    ) -> Callable[[Array], Array]:
+        """Return the products of `curve`."""
+        own = zip(part.positions, ridges.tolist(), bends, outputs, strict=True)
+        return _products(self.curve, list(own))
 
 
 def _row_numbers(indptr: Array) -> Array:
@@ -528,8 +565,6 @@ def _stack(arrays: list[Array]) -> Array:
     return array_namespace(arrays[0]).stack(arrays)
 
 
-def _products(
-    function: Callable[[int, float, Array], Array], clients: list[tuple[int, float]]
-) -> Callable[[Array], Array]:
-    """Return ``v -> function(position, ridge, v_j)`` of all clients; a single row of ``v`` is everybody's."""
+def _products(function: Callable[..., Array], clients: Sequence[tuple[Any, ...]]) -> Callable[[Array], Array]:
+    """Return ``v -> function(position, ridge, ..., v_j)`` of all clients; a single row of ``v`` is everybody's."""
     return lambda v: _stack([function(*client, v[j if v.shape[0] > 1 else 0, ...]) for j, client in enumerate(clients)])

@@ -220,7 +220,7 @@ class LinearModel(FiniteSum):
             more.add("hessian")
         if isinstance(loss, Squared) and not self.free_intercept:
             more.add("exact")
-        if hasattr(loss, "hessian_sum") and not self.rows.is_sparse and self._side <= LARGEST_SIDE:
+        if hasattr(loss, "hessian_sum") and self._side <= LARGEST_SIDE:
             more.add("curvatures")
         return frozenset({"samples", "preconditioner"} | more)
 
@@ -282,10 +282,14 @@ class LinearModel(FiniteSum):
         theta, loss = self._points(theta), self.loss
 
         def typical(block: Block) -> tuple[Array, Array]:
-            block = block.rows(slice(None, None, self._stride(block.y.shape[1])))
-            total = xp.sum(block.w, axis=-1)[:, None, None]
-            z, _ = self._predictors(block.points(theta), block)
-            found = loss.hessian_sum(z, block.y, block.w)  # pyright: ignore[reportAttributeAccessIssue]
+            some = slice(None, None, self._stride(block.y.shape[1]))
+            if self.rows.is_sparse:  # rows are not picked out of blocks of these
+                z, y, w = self._predictors(block.points(theta), block)[0][..., some], block.y[:, some], block.w[:, some]
+            else:
+                block = block.rows(some)
+                z, y, w = self._predictors(block.points(theta), block)[0], block.y, block.w
+            total = xp.sum(w, axis=-1)[:, None, None]
+            found = loss.hessian_sum(z, y, w)  # pyright: ignore[reportAttributeAccessIssue]
             values, vectors = xp.linalg.eigh(found / xp.where(total > 0, total, 1.0))
             least = LEAST_BEND * self._typical * xp.ones_like(values)
             return xp.sqrt(self._typical * xp.maximum(values, least)), vectors
@@ -295,8 +299,8 @@ class LinearModel(FiniteSum):
 
     @property
     def curvature_costs(self) -> tuple[float, ...]:
-        """The gradients that curvatures take: half of one for all rows, and less for some."""
-        return tuple(0.5 * -(-m // self._stride(m)) / m for m in self.sizes)
+        """The gradients that curvatures take: half of one for all rows, and less for some dense ones."""
+        return tuple(0.5 if self.rows.is_sparse else 0.5 * -(-m // self._stride(m)) / m for m in self.sizes)
 
     @staticmethod
     def _stride(rows: int) -> int:

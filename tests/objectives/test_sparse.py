@@ -156,6 +156,23 @@ def test_large_clients_use_lanczos_and_the_diagonal(monkeypatch):
             np.testing.assert_allclose(applied[j], v[j] / diagonal, rtol=1e-13)
 
 
+@pytest.mark.parametrize(("d", "mu"), [(6, 0.1), (20, 0.1), (6, 0.0)], ids=["tall", "wide", "raised"])
+def test_curvatures_of_outputs_are_those_of_dense_rows(d, mu, monkeypatch):
+    both = pair(Multinomial(classes=4), d=d, mu=mu)
+    theta, v = points(both.dense, seed=3), points(both.dense)
+    weight = np.array([0.1, 0.9, 3.0, 0.2, 0.4, 0.7, 2.0]) * (mu > 0)
+    given = bends, outputs = both.dense.curvatures(theta)
+    np.testing.assert_allclose(both.sparse.curvatures(theta)[0], bends, rtol=1e-12)
+    applied, expected = (f.preconditioner(weight, given)(v) for f in both)
+    np.testing.assert_allclose(applied, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    monkeypatch.setattr(_sparse, "LARGEST_GRAM", 0)
+    applied = both.sparse.preconditioner(weight, given)(v)
+    for j, (X, _, w) in enumerate(both.dense.client_rows()):
+        ridges = mu + weight[j] if mu else 1e-6 * bends[j][:, None] * np.linalg.eigvalsh((X.T * w) @ X)[-1]
+        inside = outputs[j].T @ v[j] / (bends[j][:, None] * (w @ X**2) + ridges)
+        np.testing.assert_allclose(applied[j], outputs[j] @ inside, rtol=1e-9)
+
+
 def test_lanczos_on_many_rows():
     """A wide matrix of clustered eigenvalues, its first three equal."""
     X = holes(90, 400)
