@@ -270,7 +270,7 @@ def loaded(code: str) -> set[str]:
             "from dualopt.app.cli import main\n"
             "with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()), suppress(SystemExit):\n"
             "    main(['run', '--data', 'digits', '--clients', '3', '--rounds', '1', '--out', out])",
-            204,
+            205,
         ),
     ],
 )

@@ -18,7 +18,7 @@ from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace
 from dualopt.runs.tuning import Trial
 from dualopt.solvers import Exact, Gradient
-from dualopt.solvers.stopping import GradientReduction
+from dualopt.solvers.stopping import GradientReduction, Steps
 from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, fig1a_primal, table2_tuning
 from figures._cached import CachedObjective
 from figures._curves import deviation, exactly
@@ -253,7 +253,7 @@ def test_the_primal_methods_of_remark_7_1_are_tuned_and_run(tmp_path: Path, monk
         if name != "dualfl":
             method = to_candidate(name, point, stop=GradientReduction(), communications=8).algorithm
             assert type(method).__name__ == PRIMAL[name].title
-            assert method.stop.steps == 2
+            assert method.stop == Steps(steps=2)
             energies = [float(np.mean(f.value(s.server.theta))) for s in islice(iterate(method, f), 8)]
             np.testing.assert_allclose(trace["energy"][1:], energies, rtol=1e-12)
     assert Search(given).tuned("fedavg").point["solver.step"] == "0.2"

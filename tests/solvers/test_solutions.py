@@ -272,10 +272,14 @@ def test_gradients_are_counted(name, objective):
         count = [0.0]
         counted = dataclasses.replace(alone, objective=Counting(alone.objective, count))
         solution = solve(name, counted, stop, start=starts(problem)[j : j + 1])
+        assert np.isfinite(
+            solution.evaluation.value
+        ).all()  # that of an exact solution is computed when it is asked for
         assert solution.gradients == (count[0],)
     if name != "newton":  # its finished systems are multiplied along with the others, and not charged
         count = [0.0]
         solution = solve(name, dataclasses.replace(problem, objective=Counting(problem.objective, count)), stop)
+        assert np.isfinite(solution.evaluation.value).all()
         assert sum(solution.gradients) == count[0]
 
 
