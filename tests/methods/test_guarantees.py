@@ -579,7 +579,12 @@ CHECKED = [
     ("optimized-dualfl", {"nu": 0.5}, {"nu": 1.0}, "nu = 1 must not exceed mu = 0.5"),
     ("dual-lbfgs", {"nu": 0.5}, {"nu": 1.0}, "nu = 1 must not exceed mu = 0.5"),
     ("fivegcs", {"mu": 0.5}, {"mu": 0.5 * (1.0 + 1e-7)}, "mu = 0.5 must not exceed 0.5"),
-    ("fivegcs", {"gamma": 0.5, "tau": 1.0}, {"gamma": 0.5, "tau": 1.01}, "tau must be at most 1/(gamma N), but tau gamma N = 1.01"),
+    (
+        "fivegcs",
+        {"gamma": 0.5, "tau": 1.0},
+        {"gamma": 0.5, "tau": 1.01},
+        "tau must be at most 1/(gamma N), but tau gamma N = 1.01",
+    ),
 ]
 
 
