@@ -55,6 +55,7 @@ from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods.participation import Participation, UniformSubset, WeightedSubset
 from dualopt.objectives.scales import common_scales, reweighted
 from dualopt.solvers import Exact
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import WEIGHTS, lopsided, solved, two, weighed
@@ -248,7 +249,7 @@ def uniform_sampled_dualfl_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Use the same clients."""
     for curvatures in ((50.0, 1.0), (80.0, 1.0), (100.0, 1.0)):
         f = two(curvatures=curvatures)
-        method = SampledDualFL(nu=f.mu, rho=f.mu / f.L, fraction=0.5, least=0.5, solver=Exact())
+        method = SampledDualFL(nu=f.mu, rho=f.mu / f.L, fraction=0.5, least=0.5, solver=Exact(), stop=Steps(steps=1))
         yield ExpectedVerdict(f.case(method, 1, "uniform", participation=UniformSubset(size=1)))
 
 
