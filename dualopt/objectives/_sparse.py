@@ -437,16 +437,16 @@ class SparseGroup:
         ``C`` has the eigenvalues ``bends`` ``(k,)`` and the eigenvectors ``outputs`` ``(k, k)``, in columns; the ridge
         beside each is raised as `Group.curved_product` raises it.
         """
-        xp, own = array_namespace(v), self._own(position)
-        least = LEAST_RIDGE * bends * self.largest_eigenvalue(position)
-        ridges = xp.maximum(xp.full_like(bends, ridge), least)
+        xp, own, key = array_namespace(v), self._own(position), ("eigenvectors", position, 0.0)
+        small = min(own.X.shape) <= LARGEST_GRAM
+        if small and key not in self.cache:
+            self.cache[key] = eigenvectors(self.gram(position))
+        largest = self.cache[key][0][-1] if small else self.largest_eigenvalue(position)
+        ridges = xp.maximum(xp.full_like(bends, ridge), LEAST_RIDGE * bends * largest)
         ridges, bends = xp.where(ridges > 0, ridges, 1.0)[:, None], bends[:, None]
         v = outputs.T @ v
-        if min(own.X.shape) > LARGEST_GRAM:
+        if not small:
             return outputs @ (v / (bends * self._diagonal(position) + ridges))
-        key = ("eigenvectors", position, 0.0)
-        if key not in self.cache:
-            self.cache[key] = eigenvectors(self.gram(position))
         values, vectors = self.cache[key]
         scale, inside, result = 1.0 / (bends * values + ridges), xp.take(v, own.feature, axis=1), v / ridges
         if own.X.shape[1] <= own.X.shape[0]:
