@@ -54,6 +54,7 @@ def network(
     ridge: float,
     augment: str | None = None,
     brightness: float = 0.0,
+    precision: str = "full",
     **size: Any,
 ) -> TorchModule:
     """Return the network of FedDyn, or one of another size, on the rows of these clients.
@@ -70,6 +71,8 @@ def network(
         As of `torch_module`.
     brightness : float, default 0
         How far the clients' pixels are changed, as of `dualopt.problem.data.brightness`.
+    precision : str, default "full"
+        As of `torch_module`.
     **size
         As of `dualopt.objectives.torch_networks.cnn`; small images have a network of one layer instead.
     """
@@ -87,4 +90,5 @@ def network(
         clients=[part.tolist() for part in parts],
         ridge=ridge,
         augment=augment,
+        precision=precision,
     )

@@ -24,7 +24,7 @@ from figures._settings import SEED, Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
-TIME = "7 hours"
+TIME = "4 hours"
 BY_NAME = True  # it needs PyTorch, too
 
 
@@ -50,6 +50,7 @@ THEIRS = "cifar10"  # of the paper's numbers
 # the decay and alpha in the middle, mu as the paper has it for MNIST. Batches and clipping are those of the code.
 RATE, EPOCHS, WEIGHT_DECAY, DECAY, ALPHA, MU = 0.1, 5, 1e-3, 0.998, 1e-2, 1e-4
 BATCH, MAX_NORM = 50, 10.0
+PRECISION = "mixed"  # products in bfloat16: 1.6 times faster, see docs/experiments.md
 ROUNDS, EVERY = 1000, 10  # the paper ends there; a look at the test rows takes longer than a round
 
 
@@ -85,7 +86,10 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     """Say which model is measured, and what the lines are."""
     where = "" if settings.data == THEIRS else " on CIFAR-10"
-    said = f"Mean of the latest models of all clients. Dashed: the accuracy that the paper reports{where}. One seed."
+    said = (
+        f"Mean of the latest models of all clients, trained with products in bfloat16. Dashed: the accuracy that the "
+        f"paper reports{where}. One seed."
+    )
     return said + said_not_run(_labels(settings), traces)
 
 
@@ -133,7 +137,8 @@ def _run(settings: Settings, label: str) -> Trace:
     def compute(checkpoint: Checkpoint) -> Trace:
         data, alpha = pictures(settings.data, settings.data_home, settings.rows), SPLITS[split]
         rule, options = ("iid", {}) if alpha is None else ("dirichlet-clients", {"alpha": alpha})
-        f = network(data, partition(rule, data.y, CLIENTS, seed=SEED, **options), ridge=WEIGHT_DECAY)
+        clients = partition(rule, data.y, CLIENTS, seed=SEED, **options)
+        f = network(data, clients, ridge=WEIGHT_DECAY, precision=PRECISION)
         with run_progress(settings.console, label, rounds) as progress:
             return accuracy_trace(
                 algorithm,
@@ -151,6 +156,7 @@ def _run(settings: Settings, label: str) -> Trace:
     description = settings.described(CLIENTS) | {
         "figure": "feddyn_table5",
         "mu": WEIGHT_DECAY,
+        "precision": PRECISION,
         "partition": split,
         "algorithm": described(algorithm),
         "rounds": rounds,

@@ -8,7 +8,9 @@ from typing import Any
 
 from dualopt.arrays._extras import optional
 
-__all__ = ["check_module", "require_outputs", "takes_channels_last"]
+__all__ = ["PRECISIONS", "check_module", "require_outputs", "require_precision", "takes_channels_last"]
+
+PRECISIONS = ("full", "mixed")
 
 
 def check_module(module: Any, frozen: bool) -> Any:
@@ -50,6 +52,20 @@ def _unfit(module: Any, nn: Any) -> Iterator[tuple[str, str]]:
             share = layer.p if isinstance(layer, nn.modules.dropout._DropoutNd) else layer.dropout
             if isinstance(share, float | int) and share > 0:
                 yield words, "which draws what it leaves out: take weight decay, or frozen=True, with which all is kept"
+
+
+def require_precision(precision: str, own: Any) -> None:
+    """Refuse a precision that there is not, or that a module with parameters of this type cannot have.
+
+    Raises
+    ------
+    ValueError
+        With one sentence.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
+    if precision == "mixed" and own != optional("torch", "a module as an objective").float32:
+        raise ValueError(f"precision mixed needs a module with parameters of float32, not of {own}.")
 
 
 def require_outputs(module: Any, X: Any, shape: tuple[int, ...], outputs: int) -> None:

@@ -46,8 +46,8 @@ def cnn(
 
     "A CNN consisting of two convolutional layers with 64 5x5 filters, two 2x2 max pooling layers, two fully connected
     layers with 394 and 192 neurons, and finally a softmax layer" (Acar et al. 2021, Appendix A.2, Models), with ReLU
-    after each but the last, no padding, and the initial parameters of PyTorch: 815,892 parameters for CIFAR-10. It
-    takes images ``(b, channels, side, side)``, as its attribute ``input_shape`` says.
+    after each but the last (after the pooling, with which it commutes), no padding, and the initial parameters of
+    PyTorch: 815,892 parameters for CIFAR-10. It takes images ``(b, channels, side, side)``, as its attribute ``input_shape`` says.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ def lenet(features: int, outputs: int) -> Any:
 
 
 def _network(features: int, outputs: int, filters: Sequence[int], widths: Sequence[int]) -> Any:
-    """Return convolutions, each with ReLU and pooling, and fully connected layers with ReLU between them, of images."""
+    """Return convolutions, each with pooling and ReLU, and fully connected layers with ReLU between them, of images."""
     nn = optional("torch", "a convolutional network").nn
     channels, side, _ = shape = image_shape(features)
     layers: list[Any] = []
     for before, after in pairwise([channels, *filters]):
         side = (side - KERNEL + 1) // POOL
-        layers += [nn.Conv2d(before, after, KERNEL), nn.ReLU(), nn.MaxPool2d(POOL)]
+        layers += [nn.Conv2d(before, after, KERNEL), nn.MaxPool2d(POOL), nn.ReLU()]
     if side < 1:
         raise ValueError(f"a convolutional network needs larger images than of {features} features.")
     layers.append(nn.Flatten())

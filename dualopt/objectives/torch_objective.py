@@ -15,7 +15,7 @@ from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.streams import generator
 from dualopt.arrays.xp import Array, is_array, is_host, is_sparse, to_numpy
 from dualopt.losses import Loss, Multinomial
-from dualopt.objectives._torch_checks import check_module, require_outputs, takes_channels_last
+from dualopt.objectives._torch_checks import check_module, require_outputs, require_precision, takes_channels_last
 from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.augmentation import AUGMENTATIONS
 from dualopt.objectives.finite_sum import FiniteSum
@@ -87,6 +87,9 @@ class TorchModule(FiniteSum):
         Whether clients are computed together.
     channels_last : bool
         Whether the module is given images whose channels lie side by side in memory, where convolutions are faster.
+    precision : str
+        "full", or "mixed": products and convolutions of the module in bfloat16, with its parameters, the loss, every
+        gradient and all states in float32.
     weights : tuple of float, optional
         The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
     """
@@ -100,6 +103,7 @@ class TorchModule(FiniteSum):
     augment: Augmentation | None = None
     vectorised: bool = False
     channels_last: bool = False
+    precision: str = "full"
     weights: tuple[float, ...] | None = None
 
     @cached_property
@@ -212,8 +216,16 @@ class TorchModule(FiniteSum):
         inputs = X.reshape(X.shape[0], *self.input_shape)
         if self.channels_last:
             inputs = inputs.contiguous(memory_format=_torch().channels_last)
-        found = _torch().func.functional_call(self.module, self.parameters(theta), (inputs,))
+        found = self._outputs(self.parameters(theta), inputs)
         return found.reshape(X.shape[0], -1).mT
+
+    def _outputs(self, parameters: dict[str, Array], inputs: Array) -> Array:
+        call = _torch().func.functional_call
+        if self.precision == "full":
+            return call(self.module, parameters, (inputs,))
+        with _torch().autocast(inputs.device.type, dtype=_torch().bfloat16):
+            found = call(self.module, parameters, (inputs,))
+        return found.to(inputs.dtype)
 
     # A block of several clients is computed client by client, so that one of their graphs is there at a time.
 
@@ -272,6 +284,7 @@ def torch_module(
     augment: str | Augmentation | None = None,
     frozen: bool = False,
     vectorised: bool | None = None,
+    precision: str = "full",
     weights: Any = None,
     client_weights: Any = "equal",
     peers: Communicator = ALONE,
@@ -305,6 +318,10 @@ def torch_module(
         statistics that they have, and nothing left out.
     vectorised : bool, optional
         Whether clients are computed together by ``torch.func.vmap``; when not given, where ``X`` is not on the CPU.
+    precision : "full" or "mixed", default "full"
+        With "mixed" the products and convolutions of a module in float32 are computed in bfloat16 (PyTorch's
+        ``autocast``), whose numbers have 8 binary digits, and are summed in float32; the parameters, the loss, the
+        gradients and all states of methods stay in float32. Faster where the processor has such products.
     weights : array of shape (m,), optional
     client_weights : "equal", "rows" or numbers, default "equal"
         Both as in :func:`dualopt.objectives.linear_model`.
@@ -326,6 +343,7 @@ def torch_module(
         raise ValueError("X must be dense for a module, which the option storage=dense of LIBSVM data makes it.")
     require_ridge(ridge)
     own = check_module(module, frozen)
+    require_precision(precision, own)
     X = X if torch.is_tensor(X) else torch.as_tensor(to_numpy(X) if is_array(X) else X)
     X = X.detach().to(own)
     y = (
@@ -344,7 +362,8 @@ def torch_module(
         clients, _ = as_clients(clients, X.shape[0])
     sizes = [list(tensor.shape) for tensor in module.parameters()]
     agreed = {"loss": repr(loss), "ridge": float(ridge), "client_weights": kind_of_weights(client_weights)}
-    peers.agree(agreed | {"parameters of the module": repr(sizes), "number of columns of X": X.shape[1]})
+    agreed |= {"parameters of the module": repr(sizes), "number of columns of X": X.shape[1], "precision": precision}
+    peers.agree(agreed)
     weights = weights if weights is None else torch.as_tensor(weights).to(X)
     rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, peers=peers)
     together = not is_host(rows.like) if vectorised is None else vectorised
@@ -357,6 +376,7 @@ def torch_module(
         make=make,
         augment=AUGMENTATIONS[augment] if isinstance(augment, str) else augment,
         vectorised=together,
+        precision=precision,
         channels_last=is_host(rows.like) and not together and takes_channels_last(module, X, shape),
         weights=as_client_weights(client_weights, rows.sizes),
     )

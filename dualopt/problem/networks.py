@@ -19,7 +19,12 @@ __all__ = ["Layers", "Module", "network_of"]
 
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
 FILLED_IN = ("features", "outputs")  # parameters of a function or class, which the data decide
-OF_OBJECTIVE: dict[str, Any] = {"augment": str, "frozen": bool, "input_shape": tuple[int, ...]}
+OF_OBJECTIVE: dict[str, Any] = {
+    "augment": str,
+    "frozen": bool,
+    "input_shape": tuple[int, ...],
+    "precision": str,
+}
 """Options of `torch_module` that stand beside the parameters of the module itself, with their types."""
 
 

@@ -45,9 +45,9 @@ class Setting:
         rngs = self.first.rngs()
         self.plans = [[rng.integers(0, ROWS, size=BATCH) for rng in rngs] for _ in range(STEPS)]
 
-    def ours(self, vectorised: bool = False) -> Any:
+    def ours(self, **options: Any) -> Any:
         """Return what makes the steps of all clients."""
-        f = torch_module(self.module, self.X, self.y, classes=CLASSES, clients=CLIENTS, vectorised=vectorised)
+        f = torch_module(self.module, self.X, self.y, classes=CLASSES, clients=CLIENTS, **options)
         problem = LocalProblem(objective=f, linear=self.linear, weight=ALPHA, center=self.start)
         starts, solver = self.start.expand(CLIENTS, -1), SGD(step=STEP, batch=BATCH)
         return lambda: solver(problem, starts, Steps(steps=STEPS), (), self.first).theta
@@ -91,16 +91,18 @@ def test_steps_of_the_cnn(benchmark: Any) -> None:
     contestants = {
         "dualopt, client by client": setting.ours(),
         "dualopt, vmap": setting.ours(vectorised=True),
+        "dualopt, precision=mixed": setting.ours(precision="mixed"),
         "PyTorch, a plain loop": setting.plain(),
     }
     seconds, results = in_turns(contestants, REPETITIONS)
     memory = {name: peak_memory(MEMORY, name) for name in ("ours", "plain")}
     benchmark.pedantic(contestants["dualopt, client by client"], rounds=1)
 
-    ours, together, theirs = results.values()
+    ours, together, mixed, theirs = results.values()
     change = float(torch.linalg.vector_norm(theirs - setting.start))
     for found in (ours, together):  # single precision; where two entries of a pooled square are near, either is largest
         assert float(torch.linalg.vector_norm(found - theirs)) <= 1e-2 * change
+    assert float(torch.linalg.vector_norm(mixed - theirs)) <= 0.1 * change  # two steps of rounded gradients
     base = seconds["PyTorch, a plain loop"]
     peaks = {"dualopt, client by client": memory["ours"], "PyTorch, a plain loop": memory["plain"]}
     report(
