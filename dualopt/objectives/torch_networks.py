@@ -47,7 +47,8 @@ def cnn(
     "A CNN consisting of two convolutional layers with 64 5x5 filters, two 2x2 max pooling layers, two fully connected
     layers with 394 and 192 neurons, and finally a softmax layer" (Acar et al. 2021, Appendix A.2, Models), with ReLU
     after each but the last (after the pooling, with which it commutes), no padding, and the initial parameters of
-    PyTorch: 815,892 parameters for CIFAR-10. It takes images ``(b, channels, side, side)``, as its attribute ``input_shape`` says.
+    PyTorch: 815,892 parameters for CIFAR-10. It takes images ``(b, channels, side, side)``, as its attribute
+    ``input_shape`` says.
 
     Parameters
     ----------
