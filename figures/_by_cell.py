@@ -45,13 +45,12 @@ def by_cell(settings: Settings, labels: Iterable[str], run: Callable[[Settings, 
     """
     names = list(labels)
     require(any(map(settings.wants, names)), ONLY, settings.only)
-    found = {}
+    found, stored = {}, replace(settings, stored_only=True)  # one for all: what it knows of the rows it finds once
     for name in names:
-        own = settings if settings.wants(name) else replace(settings, stored_only=True)
         try:
-            found[name] = run(own, name)
+            found[name] = run(settings if settings.wants(name) else stored, name)
         except NotStoredError:
-            continue  # own.stored_only
+            continue  # of ``stored``
     if not found:
         raise missing("any cell", settings.cache)
     return found

@@ -345,11 +345,11 @@ def _scale_hint(rows: FiniteSum, mu: float, peers: Communicator) -> dict[str, st
     It grows with the square of their ratio: 1e3 explains 1e6.
     """
     xp = array_namespace(rows.zeros())
-    if not 0 < mu * LARGE_CONDITION < peers.largest(float(xp.max(rows.L))) < math.inf:
-        return {}
-    sizes = peers.largest(_column_sizes(rows)).tolist()
+    sizes = peers.largest(_column_sizes(rows)).tolist() if mu > 0 else [0.0]
     largest, smallest = max(sizes), min((size for size in sizes if size > 0), default=0.0)
     if largest <= math.sqrt(LARGE_CONDITION) * smallest:
+        return {}  # before anything is asked for L, an eigenvalue of a matrix of all columns
+    if not mu * LARGE_CONDITION < peers.largest(float(xp.max(rows.L))) < math.inf:
         return {}
     how = "--scale unit-rows or --scale max" if rows.rows.is_sparse else "--scale standard"
     return {"hint": f"columns have sizes from {smallest:.1g} to {largest:.1g}, which makes kappa large: try {how}"}
