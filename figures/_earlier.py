@@ -14,7 +14,7 @@ from dualopt.app.cli.earlier import INSTEAD, other_data, read_record, require_sa
 from dualopt.app.cli.output import write_json
 from dualopt.problem.data._files import is_file
 from dualopt.runs._sources import sources
-from dualopt.runs.recording import versions
+from dualopt.runs.trace import versions
 from figures._settings import Settings
 
 __all__ = ["described", "require_own", "write_record"]

@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from dualopt.app.cli import output
 from dualopt.arrays._files import remove_leftovers
+from dualopt.runs._checks import check_threads
 from dualopt.runs._sources import module_sources
 from dualopt.runs.plotting import styled
-from dualopt.runs.recording import check_threads
 from dualopt.spec.discover import summary
 from dualopt.spec.plugins import origin
 from figures._curves import deviation, exactly

@@ -27,8 +27,8 @@ from dualopt.problem.data.scaling import OF_ALL_ROWS, check_scale
 from dualopt.problem.inputs import OffsetOrigin, parse_class_weight, require_takes
 from dualopt.problem.preprocessing import INDICATORS, REFUSE, TableOptions
 from dualopt.regularisers import Zero
+from dualopt.runs._checks import check_run
 from dualopt.runs.inference import check_loss
-from dualopt.runs.recording import check_run
 from dualopt.spec import Spec, toml
 
 __all__ = ["Project"]

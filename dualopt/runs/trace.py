@@ -9,15 +9,18 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from dualopt.arrays._files import write_atomically
+from dualopt.objectives._compiled import numba_version
 
-__all__ = ["MEASURING", "SENT", "SPENT", "STATUSES", "Trace", "shortest", "write_atomically"]
+__all__ = ["MEASURING", "SENT", "SPENT", "STATUSES", "Trace", "shortest", "versions", "write_atomically"]
 
 DAMAGED = (ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
@@ -190,3 +193,20 @@ def _host(x: Any) -> np.ndarray:
     from dualopt.arrays.xp import to_numpy
 
     return np.empty(0) if x is None else to_numpy(x)
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of what a result depends on; of Numba where it has been used."""
+    numba = numba_version()
+    return _installed() if numba is None else {**_installed(), "numba": numba}
+
+
+@cache
+def _installed() -> Mapping[str, str]:
+    found = {}
+    for name in ("dualopt", "numpy", "scipy", "array-api-compat"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -77,14 +77,14 @@ def test_other_numbers_than_those_of_the_clean_case_are_found():
 
 
 def test_energies_that_are_no_numbers_are_found(monkeypatch):
-    import dualopt.runs.recording
+    import dualopt.runs._recorder
 
-    quality = dualopt.runs.recording._Recorder._quality
+    quality = dualopt.runs._recorder.Recorder._quality
 
     def lost(self, theta, bound):
         return quality(self, theta, bound) | {"certificate": -1.0}
 
-    monkeypatch.setattr(dualopt.runs.recording._Recorder, "_quality", lost)
+    monkeypatch.setattr(dualopt.runs._recorder.Recorder, "_quality", lost)
     assert "below the true gap" in complaints(replace(GOOD, expected=Expected.EITHER))
 
 

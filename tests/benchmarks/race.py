@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info
 
 from dualopt.app.cli.output import make_console, show_table
 from dualopt.app.markdown import table_lines
-from dualopt.runs.recording import versions
+from dualopt.runs.trace import versions
 
 Contestant = Callable[[], Any]
 TABLES: list[tuple[str, list[str], list[list[str]]]] = []

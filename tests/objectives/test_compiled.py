@@ -20,7 +20,7 @@ from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import _compiled, _kernels, linear_model, mlp
 from dualopt.objectives._compiled import CompiledBlock, CompiledGroup, Group, dense_group, numba_version
 from dualopt.objectives._index import Index
-from dualopt.runs.recording import versions
+from dualopt.runs.trace import versions
 
 needs_numba = pytest.mark.skipif(
     not _kernels.fits(10, 100, 8), reason="needs Numba, and a processor for which its products were measured"

@@ -15,8 +15,9 @@ from dualopt import AndersonDANE, DualFL, FedAvg, GradientDescent, Quadratic, Un
 from dualopt.app.cli import output
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.methods import anderson_dane
+from dualopt.runs._recorder import EXPLOSION
 from dualopt.runs.divergence import above, at_rest, diverges
-from dualopt.runs.recording import EXPLOSION, RISING, STALL_ROUNDS
+from dualopt.runs.recording import RISING, STALL_ROUNDS
 from dualopt.solvers import Exact
 from dualopt.spec.discover import discover
 from tests.problems import quadratic

@@ -24,7 +24,7 @@ from dualopt.methods import Scaffnew
 from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import per_client
-from dualopt.runs.recording import communicated
+from dualopt.runs._recorder import communicated
 from dualopt.solvers import Gradient, LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import Steps, Stop

@@ -33,11 +33,12 @@ from dualopt.objectives._weights import parse_numbers
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.options import ProblemOptions
 from dualopt.problem.problem import Problem
+from dualopt.runs._checks import check_run
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
-from dualopt.runs.recording import check_run, is_auto, versions
+from dualopt.runs.recording import is_auto
 from dualopt.runs.recording import run as run_federation
-from dualopt.runs.trace import Trace
+from dualopt.runs.trace import Trace, versions
 from dualopt.spec import Spec, built
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
-from dualopt.runs.recording import versions
-from dualopt.runs.trace import write_atomically
+from dualopt.runs.trace import versions, write_atomically
 from dualopt.solvers.stopping import Gap, GradientNorm
 from dualopt.spec import Spec
 

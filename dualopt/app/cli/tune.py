@@ -28,7 +28,7 @@ from dualopt.problem.problem import Problem
 from dualopt.runs import tuning
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
-from dualopt.runs.recording import versions
+from dualopt.runs.trace import versions
 from dualopt.runs.tuning import Candidate, Trial, winner
 from dualopt.spec import Spec, built, pairs
 

@@ -27,7 +27,7 @@ from dualopt.methods.participation import Participation, as_participation
 from dualopt.objectives import Objective
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
-from dualopt.runs.recording import versions
+from dualopt.runs.trace import versions
 from dualopt.spec import Spec, pairs, plugins
 
 __all__ = ["ClaimOptions", "verify"]
