@@ -36,6 +36,7 @@ def draw_powers(
     column: str,
     *,
     looks: Mapping[str, str],
+    exponents: bool = True,
 ) -> None:
     """Draw a column of each method against kappa, named with its exponent, above the slopes of kappa and its root.
 
@@ -52,17 +53,22 @@ def draw_powers(
     looks : dict of str to str
         The method in whose style each label of the picture is drawn, in all its panels; what differs in a parameter
         gets a style of its own.
+    exponents : bool, default True
+        Whether the names have exponents; counts near one follow no power.
     """
     styles = plotting.styles(looks, looks)
     for position, label in enumerate(sorted(labels, key=lambda label: -float(traces[label][column][-1]))):
-        trace, found = traces[label], exponent(traces[label][column])
+        trace, name = traces[label], label
+        if exponents:
+            found = exponent(trace[column])
+            name = f"{label}: {found.value:.2f} ± {found.high - found.value:.2f}"
         marks = [n - 1 for n in (1, 2, 3, 5, 10, 18, 32) if n <= len(trace)]
         axes.plot(
             trace["kappa"],
             trace[column],
             **styles[label]._asdict(),
             markevery=marks[position % 2 :: 2],  # lines that coincide still show all their markers
-            label=f"{label}: {found.value:.2f} ± {found.high - found.value:.2f}",
+            label=name,
         )
     kappa = traces[labels[0]]["kappa"]
     low = 0.7 * min(float(traces[label][column].min()) for label in labels)
