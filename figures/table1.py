@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dualopt.lab.rates import Order, estimate_order
@@ -49,6 +48,7 @@ from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Nesterov
 from dualopt.solvers.stopping import GradientReduction, Steps
 from dualopt.spec import described
+from figures._powers import draw_powers, exponent_cells, grows
 from figures._settings import Settings
 from theory._cases import Case
 from theory._problems import solved
@@ -183,8 +183,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     figure, grid = plotting.panels(2, 1, height=3.2, width=settings.width)
     rounds, gradients = grid.flat
     drawn = [label for label, row in ROWS.items() if row.look]
-    _lines(rounds, traces, drawn, "rounds")
-    _lines(gradients, traces, [label for label in drawn if _grows(traces[label]["gradients"])], "gradients")
+    draw_powers(rounds, traces, drawn, "rounds", looks=_methods())
+    growing = [label for label in drawn if grows(traces[label]["gradients"])]
+    draw_powers(gradients, traces, growing, "gradients", looks=_methods())
     reduced = r"$|\theta - \theta^*|^2 \leq 10^{-8}\,|\theta_0 - \theta^*|^2$"
     rounds.set_title(f"communication rounds to {reduced}, with the exponents of $\\kappa$")
     gradients.set_title("local gradients of a client per communication round")
@@ -209,11 +210,11 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
         for n in SHOWN:
             known = label in ROWS and n <= len(trace) and math.isfinite(trace["rounds"][n - 1])
             row[f"{kappas(n)[-1]:g}"] = f"{trace['rounds'][n - 1]:.0f}" if known else "-"
-        row |= _order(fitted)
+        row |= exponent_cells(fitted)
         gradients = trace["gradients"]
         known = [f"{gradients[n - 1]:.3g}" for n in SHOWN if n <= len(trace) and math.isfinite(gradients[n - 1])]
         row["local gradients"] = ", ".join(known) or "-"
-        row["local exponent"] = _order(exponent(gradients))["exponent"] if _grows(gradients) else "-"
+        row["local exponent"] = exponent_cells(exponent(gradients))["exponent"] if grows(gradients) else "-"
         rows.append(row | {"status": _status(label, trace)})
     return rows
 
@@ -279,32 +280,8 @@ def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]
     return settings.stored_columns(f"the row {label!r}", description, columns)
 
 
-def _lines(axes: Axes, traces: Mapping[str, Trace], labels: Sequence[str], column: str) -> None:
-    """Draw the lines above the slopes of the square root and of kappa itself."""
-    looks = plotting.styles([label for label, row in ROWS.items() if row.look], _methods())
-    for position, label in enumerate(sorted(labels, key=lambda label: -float(traces[label][column][-1]))):
-        trace, found = traces[label], exponent(traces[label][column])
-        marks = [n - 1 for n in (1, 2, 3, 5, 10, 18, 32) if n <= len(trace)]
-        axes.plot(
-            trace["kappa"],
-            trace[column],
-            **looks[label]._asdict(),
-            markevery=marks[position % 2 :: 2],  # lines that coincide still show all their markers
-            label=f"{label}: {found.value:.2f} ± {found.high - found.value:.2f}",
-        )
-    kappa = traces[labels[0]]["kappa"]
-    low = 0.7 * min(float(traces[label][column].min()) for label in labels)
-    for name, slope in ((r"$\sqrt{\kappa}$", np.sqrt(kappa / kappa[0])), (r"$\kappa$", kappa / kappa[0])):
-        axes.plot(kappa, low * slope, color="0.5", linewidth=0.9, linestyle=":", zorder=1, label=name)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=0.9 * low)
-    axes.set_xlabel(r"condition number $\kappa = L/\mu$")
-    axes.margins(x=0.01)
-
-
 def _methods() -> dict[str, str]:
-    """Return the method of every row that is drawn; what differs in a parameter gets a style of its own."""
+    """Return the method of every row that is drawn."""
     return {label: row.look for label, row in ROWS.items() if row.look}
 
 
@@ -312,17 +289,6 @@ def _fit(label: str, trace: Trace) -> Order | None:
     if label == CHAIN:
         return estimate_order(trace["error"], start=1)
     return exponent(trace["rounds"]) if np.isfinite(trace["rounds"]).all() else None
-
-
-def _grows(counts: np.ndarray) -> bool:
-    """Tell whether an exponent says anything: all are known and they differ."""
-    return bool(np.isfinite(counts).all() and counts.max() > counts.min())
-
-
-def _order(found: Order | None) -> dict[str, str]:
-    if found is None:
-        return {"exponent": "-", "interval": "-"}
-    return {"exponent": f"{found.value:.2f}", "interval": f"{found.low:.2f} to {found.high:.2f}"}
 
 
 def _status(label: str, trace: Trace) -> str:

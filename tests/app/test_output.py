@@ -126,6 +126,9 @@ def test_markup_and_wide_characters_are_text(monkeypatch, capsys) -> None:
     lines = shown(capsys, 40, monkeypatch, output.show_table, [{"[red]": "[bold]x[/bold]", "名前": "方法 " * 12}])
     assert "[red]" in "".join(lines)
     assert "[bold]x[/bold]" in "".join(lines)
+    assert "my:key:file" in "".join(shown(capsys, 40, monkeypatch, output.show_pairs, {"file": "my:key:file"}))
+    output.alarm("my:key:file is wrong")
+    assert capsys.readouterr().err == "dualopt: my:key:file is wrong\n"
     assert "".join(lines).count("方法") == 12
 
 

@@ -117,7 +117,7 @@ on {machine}. Unless a table says otherwise its times are CPU times of one threa
 turns in one process; ratios of one table compare, times of two tables need not. BLAS has other kernels for another
 processor, so that what is not BLAS (Numba, C) may be less ahead of it there, or more. Each file of
 [tests/benchmarks](../tests/benchmarks) says what it measures and against what, and
-asserts its limits as ratios or counts.
+asserts its limits as ratios, counts or seconds.
 """
 
 

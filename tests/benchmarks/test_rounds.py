@@ -1,4 +1,4 @@
-"""What a user waits for: MNIST by label to a certificate, digits as a whole process, memory, cohorts by default.
+"""What a user waits for: MNIST by label to a certificate, memory, cohorts by default.
 
 Run with ``pytest tests/benchmarks/test_rounds.py --benchmark-only -s``, and one table with ``-k``; CPU times of one
 thread, of contestants that take turns. ``test_participation.py`` has the cohorts with equal local work.
@@ -6,15 +6,9 @@ thread, of contestants that take turns. ``test_participation.py`` has the cohort
 
 from __future__ import annotations
 
-import os
-import resource
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 import warnings
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -143,22 +137,3 @@ def test_memory_of_mnist(benchmark, images):
         [[name, f"{number:.0f}", f"{number / data:.2f}"] for name, number in megabytes.items()],
     )
     assert megabytes["after two rounds"] <= 2.0 * data
-
-
-def test_digits_as_a_process(benchmark):
-    """A whole ``dualopt run``, imports, the picture and all, in at most 3.5 seconds of CPU time."""
-    options = "run --data digits --clients 8 --partition by-label --tol 1e-10 --rounds 400 --reference --overwrite"
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
-    spent = [0.0]
-    with tempfile.TemporaryDirectory() as folder:
-        environment["PYTHONPYCACHEPREFIX"] = f"{folder}/compiled"
-        for _ in range(6):
-            command = [sys.executable, "-m", "dualopt", *options.split(), "--out", f"{folder}/out"]
-            subprocess.run(command, check=True, capture_output=True, env=environment)
-            used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent.append(used.ru_utime + used.ru_stime)
-    seconds = statistics.median([after - before for before, after in pairwise(spent)][1:])  # the first one compiles
-    benchmark.pedantic(lambda: None, rounds=1)
-    report("digits by label, a whole process", ["command", "s of CPU time"], [[f"dualopt {options}", f"{seconds:.2f}"]])
-    assert seconds <= 3.5

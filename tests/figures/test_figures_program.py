@@ -27,6 +27,7 @@ from figures import (
     phase_diagrams,
     scales,
     table1,
+    table1_logistic,
     which_method,
     zero_chain,
 )
@@ -99,6 +100,7 @@ def test_every_figure_leaves_its_files(name, shared, three_classes, monkeypatch,
     # Of figures with many runs or cells, a part: their own tests count every row and compute cells.
     monkeypatch.setattr(table1, "ROWS", {label: table1.ROWS[label] for label in ("FedPD", "FedProx")})
     monkeypatch.setattr(table1, "ALPHA", 0.1)
+    monkeypatch.setattr(table1_logistic, "ROWS", {"FedSplit": table1_logistic.ROWS["FedSplit"]})
     monkeypatch.setitem(phase_diagrams.CELLS, True, (3, 2))
     monkeypatch.setitem(zero_chain.ENTRIES, True, 4)
     monkeypatch.setattr(_drift, "CLIENTS", 10)

@@ -299,6 +299,17 @@ def test_entry_points_are_listed_and_run_and_a_broken_one_harms_nobody(folder, m
     assert "did you mean damped?" in sentence
 
 
+def test_what_packages_declare_is_read_only_for_names_that_nobody_knows(monkeypatch):
+    """To read the files of all installed packages takes longer than the problem."""
+    asked = []
+    monkeypatch.setattr(plugins, "entry_points", lambda kind: asked.append(kind) or {})
+    known = {"methods": ["dualfl"], "losses": ["logistic"]}
+    assert plugins.record({"methods": ["dualfl", None], "losses": ["logistic"]}, known) == {}
+    assert asked == []
+    assert plugins.record({"methods": ["dualfl", "other"]}, known) == {}
+    assert asked == ["methods"]
+
+
 DECLARED = {  # of every kind: the option that takes it, what goes with it, and an entry point
     "methods": ("--algorithm", [], "my_method:Damped"),
     "losses": ("--loss", [], "loss:Mine"),

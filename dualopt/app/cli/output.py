@@ -242,7 +242,9 @@ def parameters_in_words(algorithm: Any) -> dict[str, str]:
 
 def alarm(sentence: str) -> None:
     """Print a sentence on the standard error, in red on terminals."""
-    Console(stderr=True, soft_wrap=True).print(f"dualopt: {escape(sentence)}", style="bold red", highlight=False)
+    Console(stderr=True, soft_wrap=True, emoji=False).print(
+        f"dualopt: {escape(sentence)}", style="bold red", highlight=False
+    )
 
 
 def contradiction(label: str, trace: Trace) -> str:

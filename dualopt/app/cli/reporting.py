@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import re
 import signal
@@ -36,6 +38,8 @@ def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None 
     arguments : sequence of str, optional
         What follows the name; ``sys.argv[1:]`` when not given.
     """
+    if arguments is None:  # a process of its own: the system takes its memory back, which needs no search for cycles
+        atexit.register(gc.freeze)
     words = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, TextIOWrapper):  # names of files may hold what no encoding has
         sys.stdout.reconfigure(errors="backslashreplace")

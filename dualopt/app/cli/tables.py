@@ -47,9 +47,11 @@ class _Column:
 def make_console() -> Console:
     """Return a console on the standard output, in a file or a pipe as wide as ``COLUMNS`` says, or 120 characters."""
     if sys.stdout is not None and sys.stdout.isatty():  # it is None where it was closed (>&-)
-        return Console()
+        return Console(emoji=False)
     columns = os.environ.get("COLUMNS", "")
-    return Console(width=int(columns) if columns.isdecimal() and int(columns) else WIDTH, force_terminal=False)
+    return Console(
+        width=int(columns) if columns.isdecimal() and int(columns) else WIDTH, force_terminal=False, emoji=False
+    )
 
 
 def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:

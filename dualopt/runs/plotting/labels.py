@@ -46,18 +46,27 @@ def _at_ends(axes: Axes, lines: Sequence[Line2D]) -> bool:
     figure, names = axes.get_figure(root=True), []
     assert figure is not None
     for _ in range(2):  # names take room, which moves the ends
-        figure.draw_without_rendering()
+        _lay_out(figure)
         _remove(names)
         names = _written(axes, lines)
         if not names:
             return False
-    figure.draw_without_rendering()
+    _lay_out(figure)
     boxes = [_box(name) for name in names]
     apart = not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     if apart and all(figure.bbox.padded(1).containsx(x) for box in boxes for x in (box.x0, box.x1)):
         return True
     _remove(names)
     return False
+
+
+def _lay_out(figure: Figure) -> None:
+    """Move the panels to where they will be drawn; without a layout that does so, they are where a drawing has them."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        figure.draw_without_rendering()
+    else:
+        engine.execute(figure)
 
 
 def _written(axes: Axes, lines: Sequence[Line2D]) -> list[Annotation]:

@@ -216,11 +216,11 @@ def record(names: Mapping[str, Iterable[str | None]], known: Mapping[str, Iterab
     found: dict[str, Any] = {}
     options = {known.plug_ins: option for option, known in KINDS.items()} | {"partitions": "partition"}
     for kind, used in names.items():
-        declared = entry_points(kind)
         for name in used:
-            if name is None or name in known[kind] or not (is_spelled(name) or name in declared):
+            if name is None or name in known[kind]:  # entry points are files of all installed packages: seldom read
                 continue
-            found[name] = origin(find(kind, name, options.get(kind, kind)))
+            if is_spelled(name) or name in entry_points(kind):
+                found[name] = origin(find(kind, name, options.get(kind, kind)))
     return found
 
 
