@@ -29,7 +29,7 @@ from dualopt.methods.participation import CommunicateWithProbability, Full, Part
 from dualopt.problem.build import build_problem
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
-from dualopt.runs.recording import communicated
+from dualopt.runs._recorder import communicated
 from dualopt.runs.trace import Trace
 from dualopt.solvers import LBFGS, Gradient, Nesterov
 from dualopt.solvers.stopping import GradientReduction
