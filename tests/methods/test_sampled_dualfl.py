@@ -61,11 +61,11 @@ class Ended(NamedTuple):
 class FromOwnModels(SampledDualFL):
     """The method whose local solvers go on from where they ended."""
 
-    def init(self, theta0, copies):
+    def init(self, theta0, copies) -> tuple[Any, Any, Any]:
         server, message, c = super().init(theta0, copies)
         return server, message, Ended(c.z, copies)
 
-    def local(self, c, message, oracle, round):
+    def local(self, c: Any, message, oracle, round) -> tuple[Any, Any]:
         w, t = message
         theta = oracle.solve(start=c.theta, linear=-(c.z + self.nu * w), weight=self.nu * (1 / t - 1), center=w).theta
         return Ended(c.z + self.nu / t * (w - theta), theta), theta
@@ -103,7 +103,7 @@ def scaled_columns():
 def test_errors_of_dual_variables_are_a_part_of_their_steps() -> None:
     """At most the reduction of the local gradient times 1 + t(L/nu - 1), whatever the client has seen before."""
     f, cohorts = scaled_columns(), UniformSubset(size=3)
-    method = resolve(SampledDualFL(stop=GradientReduction(factor=0.1, first=0.1)), f, cohorts)
+    method: Any = resolve(SampledDualFL(stop=GradientReduction(factor=0.1, first=0.1)), f, cohorts)
     exact, largest = replace(method, stop=GradientReduction(factor=1e-9, first=1e-9)), float(f.L.max())
     state, parts = initial_state(method, f), []
     for round in islice(cohorts.rounds(300, 0), 150):
