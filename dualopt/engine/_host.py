@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
-from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, is_numpy
+from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, indices, is_numpy
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
@@ -402,10 +402,10 @@ class Host:
         """Whether a server may have to ask for a round again."""
         return self._file is not None or bool(self._session)
 
-    def _positions(self, clients: tuple[int, ...] | None) -> Sequence[int]:
+    def _positions(self, clients: tuple[int, ...] | None) -> Any:
         if clients is None:
             return self._everybody
-        return clients if not self._places else tuple(self._places[j] for j in clients)
+        return indices(clients if not self._places else [self._places[j] for j in clients])
 
     def _own(self, tree: Any) -> Any:
         """Return what came from elsewhere with arrays of the library of the data."""
@@ -468,7 +468,8 @@ def _of_counted(whole: Proposed, part: Proposed) -> LocalSolution | None:
     found = whole.solution
     if part is whole or found is None or found.evaluation is None:
         return found
-    rows = [whole.ids.index(place) for place in part.ids]
+    row = {place: k for k, place in enumerate(whole.ids)}
+    rows = [row[place] for place in part.ids]
     theta, f, grad_f, excess = take_rows((found.theta, found.evaluation.f, found.evaluation.grad_f, found.excess), rows)
     return found._replace(theta=theta, evaluation=Evaluation(f, grad_f, f, grad_f), excess=excess)
 

@@ -483,7 +483,9 @@ class Server:
     def _weights_in(self, round: Round) -> tuple[dict[int, float], ...]:
         """Return the weights of the active clients in each mean, where hosts add with them; nothing for plain sums."""
         assert self.algorithm is not None
-        found = weights_in(self.algorithm, round, self.weights) if self.engine.partial_sums else ()
+        if not self.engine.partial_sums:
+            return ()
+        found = weights_in(self.algorithm, round, self.weights)
         if all(own is None for own in found):
             return ()
         ones = (1.0,) * round.n_active
@@ -498,7 +500,7 @@ class Server:
         tree = None if will_hold == self.made else message
         whom = None if len(own) == len(self.clients[h]) else own
         n, N, sums = round.n, round.n_clients, self.engine.partial_sums
-        named = tuple(tuple(each[j] for j in own) for each in weights)
+        named = tuple(tuple(each[j] for j in own) for each in weights) if weights else ()
         return protocol.Propose(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, sums, named)
 
     def _solution(self, parts: Sequence[protocol.Uploaded], order: np.ndarray | None) -> LocalSolution | None:

@@ -199,8 +199,7 @@ def stacked(before: Any, after: Any) -> Any:
     """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
     if after is before:
         return after
-    return tree_map(_like, before, after)
-
-
-def _like(old: Array, new: Array) -> Array:
-    return new if new is old or new.shape == old.shape else broadcast(new, old.shape)
+    rows = zip(leaves(before), leaves(after), strict=True)
+    if type(after) is type(before) and all(new is old or new.shape == old.shape for old, new in rows):
+        return after
+    return tree_map(lambda old, new: broadcast(new, old.shape), before, after)

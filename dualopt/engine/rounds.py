@@ -509,14 +509,15 @@ def rounds_of(
     server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
     hosts.begin(algorithm, theta0, state, done, solutions, compressor)
     way_down = None if downlink is None else _way_down(downlink, hosts.shape, state, message)
-    size = of_message(message)
+    size, all_or_none = of_message(message), (np.zeros(n_clients, dtype=bool), np.ones(n_clients, dtype=bool))
     if way_down is not None and state is not None:
         last = Round(n=done - 1, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=seed)
         size = of_delivered(message, way_down, last)
     for round in islice((participation or Full()).rounds(n_clients, seed), done, None):
         server, message, found = _one_round(algorithm, hosts, server, message, round, way_down)
         round = found.round  # without those whose answers do not count
-        active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
+        everybody = round.n_active == n_clients
+        active = slice(None) if everybody else np.asarray(round.clients, dtype=np.int64)
         up = down = NOTHING
         if behind := round.n_active - int(np.count_nonzero(holding[active])):
             down, holding = size.times(behind), holding.copy()  # snapshots have the old one
@@ -525,8 +526,10 @@ def rounds_of(
             up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
             up = up._replace(bits=WORD * up.numbers) if hosts.is_secure else up
             size = of_message(message) if way_down is None else of_delivered(message, way_down, round)
-            holding = np.full(n_clients, "inactive" in algorithm.receivers)
-            holding[active] = "active" in algorithm.receivers
+            holding = all_or_none["active" in algorithm.receivers]
+            if not everybody:
+                holding = all_or_none["inactive" in algorithm.receivers].copy()
+                holding[active] = "active" in algorithm.receivers
             down = down.plus(size.times(int(np.count_nonzero(holding))))
         sent = up.numbers, down.numbers, up.bits, down.bits
         kept = {"_holding": holding, "_delivered": () if way_down is None else way_down.earlier}

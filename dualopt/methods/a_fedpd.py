@@ -51,6 +51,13 @@ class AFedPD(Algorithm):
     The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly. With one active
     client per round all duals stay equal, and the method does not converge when the clients differ (theory/afedpd, A3).
 
+    For quadratic clients with Hessians :math:`h I`, exact local solutions and uniform cohorts of P clients
+    :math:`\sum_j|\lambda_j - \bar\lambda - \lambda_j^*|^2` falls in the mean by exactly
+    :math:`1 - \frac{P - 1}{N - 1}\bigl(1 - (\frac h{h + \rho})^2\bigr)` per round, which wants a heavy :math:`\rho`,
+    and the mean of :math:`|\bar\theta - \theta^*|^2` by :math:`(\frac\rho{h + \rho})^2`, which wants a light one, but
+    for what the spread of the duals adds. At :math:`h = L` and :math:`h = \mu` they are alike for about
+    :math:`\rho = \sqrt{L\mu N/P}`; the suggestion is that of everybody.
+
     Here the inactive clients receive every message and update their duals themselves; the paper lets the server store
     all duals. :class:`dualopt.methods.LazyAFedPD` needs neither. Start: no duals; local solvers start from the
     server's model, as in the box.

@@ -42,8 +42,6 @@ class Oracle:
     ----------
     solver_state : tree of arrays
         The same after the latest solution.
-    gradients : list of float
-        Local gradients charged to each client so far.
 
     Examples
     --------
@@ -69,13 +67,18 @@ class Oracle:
     ) -> None:
         self.objective = objective
         self.solver_state = solver_state
-        self.gradients = [0.0] * objective.n_clients
+        self._charges: list[tuple[float, ...]] = []
         self._shape = (objective.n_clients, *objective.shape)
         self._solver = solver
         self._stop = stop
         self._round = round
         self._uplink = uplink
         self._last: LocalSolution | None = None
+
+    @property
+    def gradients(self) -> list[float]:
+        """Local gradients charged to each client so far."""
+        return [sum(own) for own in zip(*self._charges, strict=True)] or [0.0] * self.objective.n_clients
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -231,7 +234,10 @@ class Oracle:
 
         Of clients that are :func:`dualopt.objectives.reweighted` it is of the ``f_j`` of the user.
         """
-        return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
+        last = self._last
+        if last is None or (len(self._charges) == 1 and last.gradients is self._charges[0]):
+            return last
+        return last._replace(gradients=tuple(self.gradients))
 
     def _worked(self, theta: Array) -> None:
         """Note a round of products or values only, which is work too; it says nothing of local problems."""
@@ -243,7 +249,7 @@ class Oracle:
         return broadcast(x, self._shape)
 
     def _charge(self, counts: tuple[float, ...]) -> None:
-        self.gradients = [charged + count for charged, count in zip(self.gradients, counts, strict=True)]
+        self._charges.append(counts)
 
 
 class _OverScales:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, cycle
 from typing import Any, Protocol
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import PARTICIPATION_STREAM, Round, first_round, generator, preparation_rng
+from dualopt.arrays.xp import indices
 from dualopt.methods._pivotal import Cohort, cohorts, drawn, inclusion_probabilities
 from dualopt.spec import built
 
@@ -473,8 +474,8 @@ def as_participation(participation: Any) -> Any:
     return found
 
 
-def _sorted(clients: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted(int(j) for j in clients))
+def _sorted(clients: Any) -> tuple[int, ...]:
+    return tuple(sorted(indices(clients).tolist()))
 
 
 def _check_probability(probability: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Fraction, require
@@ -17,7 +17,6 @@ from dualopt.methods._theorem import DRAWN, ONE_SIZE, Known
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Participation, Round
 from dualopt.objectives import Objective
-from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["SampledDualFL", "next_step"]
 
@@ -41,7 +40,6 @@ class Message(NamedTuple):
 class Client(NamedTuple):
     """States of the clients."""
 
-    theta: Array  # theta_j, where the local solver starts next time
     z: Array  # z_j, the dual variable
 
 
@@ -51,12 +49,6 @@ def least_probability(method: Any, objective: Objective, name: str) -> float:
     if weights is None:
         return fraction
     return min(inclusion_probabilities(weights, max(1, round(fraction * len(weights)))))
-
-
-def stop_of_cohorts(method: Any, objective: Objective, name: str) -> GradientReduction:
-    """Return the usual stop, and a stricter one in proportion to the root of a small fraction of active clients."""
-    usual = GradientReduction()
-    return replace(usual, factor=min(usual.factor, 0.25 * math.sqrt(method.fraction or 1.0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +62,16 @@ class SampledDualFL(Dual):
         \theta^+ &= \tfrac1P\textstyle\sum_{\text{active}}\theta_j, \quad
         v^+ = v - \tfrac{P}{Nt}(w - \theta^+), \quad w^+ = (1 - t^+)\theta^+ + t^+v^+
 
-    with :math:`t` from P/N by :func:`next_step`. All states start at zero, whatever ``theta0`` is (it is only where the
-    local solvers start), and :math:`v = -\sum_jz_j/(N\nu)` always. An idle client does and receives nothing; one
-    vector travels in each direction, and no smoothness is needed.
+    with :math:`t` from P/N by :func:`next_step`. All states start at zero, whatever ``theta0`` is, and
+    :math:`v = -\sum_jz_j/(N\nu)` always. An idle client does and receives nothing; one vector travels in each
+    direction, and no smoothness is needed.
+
+    Local solvers start from ``w``, the center of the proximal term, where the local gradient is at most
+    :math:`L - \nu + \nu/t` times :math:`|\theta_j - w|`. A local gradient reduced by the factor r therefore leaves an
+    error of :math:`z_j^+` of at most :math:`r\,(1 + t(L/\nu - 1))` times its step :math:`|z_j^+ - z_j|`, with
+    :math:`t \approx \sqrt{p\nu/L}` about :math:`1 + \sqrt{pL/\nu}` times r. From where the client ended the last time
+    no such bound holds: ``w`` has moved since, and an error of :math:`\theta_j` is :math:`\nu/t` times as large in
+    :math:`z_j`.
 
     The method is APPROX (Fercoq and Richtárik 2015) on :math:`E_d(\xi) = \sum_jg_j^*(\xi_j) +
     \frac1{2N\nu}|\sum_j\xi_j|^2`, :math:`g_j = f_j - \frac\nu2|\cdot|^2`; the rate for ``rho > 0`` and the form with
@@ -111,13 +110,8 @@ class SampledDualFL(Dual):
     least : float, optional
         The least probability p with which a client is active; suggested: ``fraction`` if all weights are equal, else
         that of cohorts of this size drawn with the weights.
-    solver
+    solver, stop
         As in :class:`dualopt.methods.Algorithm`.
-    stop : Stop, optional
-        When a client stops; suggested: a local gradient reduced to a tenth, and to :math:`\tfrac14\sqrt{P/N}` where
-        that is less. An error of :math:`\theta_j` is multiplied by 1/t, about :math:`\sqrt{N\kappa/P}`, in the dual
-        variables: with a tenth and one client in a hundred of badly scaled columns 600 rounds ended a hundred times
-        higher.
 
     Raises
     ------
@@ -137,7 +131,6 @@ class SampledDualFL(Dual):
 
     fraction: Fraction | None = None
     least: Annotated[Fraction, Suggested(least_probability)] = AUTO
-    stop: Annotated[Stop, Suggested(stop_of_cohorts)] = AUTO
 
     def check_participation(self, objective: Objective, participation: Participation | None) -> None:
         """Refuse cohorts that are not drawn with unequal weights: the iterates grow without limit."""
@@ -148,15 +141,15 @@ class SampledDualFL(Dual):
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; t is the least probability with which a client is active."""
         zero, zeros, t = zeros_like(theta0), zeros_like(copies), self.least
-        return Server(zero, zero, zero, t), Message(zero, t), Client(copies, zeros)
+        return Server(zero, zero, zero, t), Message(zero, t), Client(zeros)
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step on the dual variable."""
         w, t = message
         linear = -(c.z + self.nu * w)
-        theta = oracle.solve(start=c.theta, linear=linear, weight=self.nu * (1.0 / t - 1.0), center=w).theta
+        theta = oracle.solve(start=w, linear=linear, weight=self.nu * (1.0 / t - 1.0), center=w).theta
         theta = oracle.sent(theta)
-        return Client(theta, c.z + self.nu / t * (w - theta)), theta
+        return Client(c.z + self.nu / t * (w - theta)), theta
 
     def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Message]:
         """Follow the sum of the dual variables; a cohort that is larger than expected counts for more."""
@@ -171,7 +164,7 @@ class SampledDualFL(Dual):
         """At the minimiser ``z_j = grad f_j(theta*) - nu theta*``, and every local solution is ``theta*``."""
         gradient, t = objective.gradient(theta), self.least
         z = gradient - self.nu * broadcast(theta, gradient.shape)
-        return Server(theta, theta, theta, t), Message(theta, t), Client(broadcast(theta, z.shape), z)
+        return Server(theta, theta, theta, t), Message(theta, t), Client(z)
 
 
 def next_step(t: float, rho: float, fraction: float) -> float:
