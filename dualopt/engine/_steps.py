@@ -21,6 +21,7 @@ from dualopt.objectives import Objective
 from dualopt.objectives._weights import mean, of_clients, shares, total
 from dualopt.objectives.scales import own_clients
 from dualopt.solvers import LocalSolution
+from dualopt.solvers._mixed import first_state
 
 __all__ = [
     "Proposed",
@@ -54,7 +55,7 @@ class Proposed(NamedTuple):
 
 def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
     """Return the states of the local solvers before their first call; methods that never solve have no solver."""
-    return () if algorithm.solver is None else algorithm.solver.initial_state(own_clients(objective))
+    return () if algorithm.solver is None else first_state(algorithm.solver, own_clients(objective))
 
 
 def propose(

@@ -14,6 +14,7 @@ from dualopt.objectives.local_problem import Evaluation
 from dualopt.objectives.scales import in_own_units
 from dualopt.solvers import LocalSolution, LocalSolver
 from dualopt.solvers._loop import evaluated, norm
+from dualopt.solvers._mixed import solved
 from dualopt.solvers.newton import conjugate_gradients
 from dualopt.solvers.stopping import Stop
 
@@ -129,10 +130,10 @@ class Oracle:
         )
         stop = self._stop if stop is None else stop
         if solver is None:
-            self._last = self._solver(problem, self._stacked(start), stop, self.solver_state, self._round)
+            self._last = solved(self._solver, problem, self._stacked(start), stop, self.solver_state, self._round)
             self.solver_state = self._last.solver_state
         else:
-            self._last = solver(problem, self._stacked(start), stop, (), self._round)
+            self._last = solved(solver, problem, self._stacked(start), stop, (), self._round)
         self._charge(self._last.gradients)
         return self._asked(self._last)
 

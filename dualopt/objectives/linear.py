@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -61,6 +61,8 @@ class LinearModel(FiniteSum):
         The names of columns and clients, where data had some.
     intercept : bool
         Whether the last column is the constant one that :func:`linear_model` appends.
+    precision : "double" or "mixed"
+        Whether local solvers work in single precision where they can; nothing else changes.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class LinearModel(FiniteSum):
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
     intercept: bool = False
+    precision: str = "double"
 
     def __repr__(self) -> str:
         """Say what there is; names are counted from the fourth on."""
@@ -222,6 +225,8 @@ class LinearModel(FiniteSum):
             more.add("exact")
         if hasattr(loss, "hessian_sum") and self._side <= LARGEST_SIDE:
             more.add("curvatures")
+        if self.precision == "mixed" and "hessian" in more and self.mu.dtype != array_namespace(self.mu).float32:
+            more.add("remainder")
         return frozenset({"samples", "preconditioner"} | more)
 
     @property
@@ -301,6 +306,13 @@ class LinearModel(FiniteSum):
     def curvature_costs(self) -> tuple[float, ...]:
         """The gradients that curvatures take: half of one for all rows, and less for some dense ones."""
         return tuple(0.5 if self.rows.is_sparse else 0.5 * -(-m // self._stride(m)) / m for m in self.sizes)
+
+    def remainder(self, theta: Array) -> LinearModel:
+        """Return the remainders at the points ``(N, *shape)``, in single precision (`dualopt.objectives.remainder`)."""
+        from dualopt.objectives.remainder import Remainder  # it is a linear model
+
+        own = {f.name: getattr(self, f.name) for f in fields(LinearModel)}
+        return Remainder(**own | {"rows": self.rows.in_single}, whole=self, theta=theta)
 
     @staticmethod
     def _stride(rows: int) -> int:
@@ -450,6 +462,7 @@ def linear_model(
     client_weights: Any = "equal",
     storage: str = "auto",
     copy: bool = True,
+    precision: str = "double",
     peers: Communicator = ALONE,
 ) -> LinearModel:
     r"""Build a :class:`LinearModel` from rows and a partition.
@@ -509,6 +522,10 @@ def linear_model(
     copy : bool, default True
         Whether rows are copied. If not, dense ones without an ``intercept`` are used where they are, as long as those
         of the clients of one size lie one after the other: ``X`` must not change any more.
+    precision : "double" or "mixed", default "double"
+        In which precision clients solve their local problems (`docs/precision.md`): "mixed" keeps a copy of the rows in
+        single precision, in which local solvers work; where they end, double precision checks whether their stopping
+        rule holds. Models, values, states and certificates are in double precision all the same.
     peers : Communicator, optional
         The processes that hold the other clients, such as ``dualopt.engine.MPI()``; all of them call this function,
         each with its own rows and clients. What depends on all rows, such as the storage, is agreed among them.
@@ -597,6 +614,7 @@ def linear_model(
         feature_names=data.feature_names,
         client_names=data.client_names,
         intercept=intercept != "none",
+        precision=precision,
     )
 
 

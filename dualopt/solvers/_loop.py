@@ -23,6 +23,7 @@ __all__ = [
     "masked",
     "norm",
     "nowhere",
+    "progress",
     "require_sampling",
     "require_smooth",
     "sampled_solution",
@@ -180,7 +181,7 @@ def drive(
             stalled = to_numpy(state.stalled) if host or last else xp.zeros_like(running)
             done = xp.full_like(running, last) & (host | ~stalled)
         else:
-            done = to_numpy(stop.finished(_progress(problem, steps, round, value, previous, mu, now, first_norm)))
+            done = to_numpy(stop.finished(progress(problem, steps, round, value, previous, mu, now, first_norm)))
             stalled = to_numpy(state.stalled)
             for size in sizes:
                 stalled = stalled | (now * now <= 2.0 * mu * TERMS * epsilon(now) * size)
@@ -220,8 +221,11 @@ def drive(
     return assemble([*finished, (clients, state)]), tuple(status)
 
 
-def _progress(problem: LocalProblem, steps: int, round: Round, *numbers: Array) -> Progress:
+def progress(problem: LocalProblem, steps: int, round: Round, *numbers: Array) -> Progress:
     """Return what rules are told, in the units of the method."""
+    if problem.origin is not None:
+        value, previous, mu, now, _ = numbers
+        numbers = value + problem.origin.value, previous + problem.origin.value, mu, now, problem.origin.norm
     if problem.unit is not None:
         (unit,) = to_host(problem.unit)
         numbers = tuple(x / unit for x in numbers)
