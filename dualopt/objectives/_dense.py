@@ -247,8 +247,8 @@ class Group:
 
         def woodbury(v: Array) -> Array:
             v = back @ v
-            products = v @ transposed(X) * root @ vectors * scale
-            return outputs @ ((v - (products @ inverse * root) @ X) / ridge)
+            products = part.block.predict(v) * root @ vectors * scale
+            return outputs @ ((v - part.block.pull_back(products @ inverse * root)) / ridge)
 
         return woodbury
 
@@ -271,8 +271,8 @@ class Group:
         root = array_namespace(X).sqrt(w)[:, None, :]
 
         def woodbury(v: Array) -> Array:
-            products = v @ transposed(X) * root
-            return (v - (products @ inverse * root) @ X) / ridge
+            products = part.block.predict(v) * root
+            return (v - part.block.pull_back(products @ inverse * root)) / ridge
 
         return woodbury
 

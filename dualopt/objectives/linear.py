@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
@@ -21,6 +21,9 @@ from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientBlock, ClientRows, row_sums
 from dualopt.problem.inputs import Inputs, OffsetOrigin, as_offset, prepare, require_takes, row_weights, without_column
 from dualopt.spec import Spec, built, described, required
+
+if TYPE_CHECKING:
+    from dualopt.objectives.remainder import Remainder
 
 __all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
 
@@ -225,7 +228,7 @@ class LinearModel(FiniteSum):
             more.add("exact")
         if hasattr(loss, "hessian_sum") and self._side <= LARGEST_SIDE:
             more.add("curvatures")
-        if self.precision == "mixed" and "hessian" in more and self.mu.dtype != array_namespace(self.mu).float32:
+        if self.precision == "mixed" and math.isfinite(loss.curvature) and self.mu.dtype != array_namespace(self.mu).float32:
             more.add("remainder")
         return frozenset({"samples", "preconditioner"} | more)
 
@@ -307,12 +310,12 @@ class LinearModel(FiniteSum):
         """The gradients that curvatures take: half of one for all rows, and less for some dense ones."""
         return tuple(0.5 if self.rows.is_sparse else 0.5 * -(-m // self._stride(m)) / m for m in self.sizes)
 
-    def remainder(self, theta: Array) -> LinearModel:
+    def remainder(self, theta: Array, z: Array | None = None) -> Remainder:
         """Return the remainders at the points ``(N, *shape)``, in single precision (`dualopt.objectives.remainder`)."""
         from dualopt.objectives.remainder import Remainder  # it is a linear model
 
         own = {f.name: getattr(self, f.name) for f in fields(LinearModel)}
-        return Remainder(**own | {"rows": self.rows.in_single}, whole=self, theta=theta)
+        return Remainder(**own | {"rows": self.rows.in_single}, whole=self, theta=theta, z=z)
 
     @staticmethod
     def _stride(rows: int) -> int:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 from dualopt.arrays.tree import is_everybody, take_clients
-from dualopt.arrays.xp import Array, array_namespace, device, reshape
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape
+from dualopt.objectives._rounding import client_norm
 from dualopt.objectives._weights import of_clients
 from dualopt.objectives.linear import LinearModel
-from dualopt.objectives.rows import Block, RowNumbers
+from dualopt.objectives.rows import Block, PaddedNumbers, RowNumbers
 
 __all__ = ["Remainder"]
+
+KEPT = 64
+"""Times the columns: up to so many rows of the largest client predictors are kept, less than the pairs of L-BFGS."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +42,9 @@ class Remainder(LinearModel):
         The ``f_j``, in double precision.
     theta : array, shape (N, *shape)
         The points, in double precision.
+    z : array, shape (N, k, max_rows), optional
+        The predictors of the rows there, in single precision, with zeros behind those of each client, as
+        :meth:`predictors` and :meth:`with_predictors` return them; computed where they are not given.
 
     Examples
     --------
@@ -52,6 +60,7 @@ class Remainder(LinearModel):
 
     whole: LinearModel
     theta: Array
+    z: Array | None = None
 
     @property
     def offers(self) -> frozenset[str]:
@@ -104,14 +113,33 @@ class Remainder(LinearModel):
     def _at(self) -> RowNumbers:
         """Of each row its predictors, the slopes of the loss there, and its value, ``2 k + 1`` double numbers."""
 
-        def known(block: Block, points: Array) -> Array:
-            z = self._moved(block, points)
+        def known(block: Block, points: Array, given: Array | None = None) -> Array:
+            z = self._moved(block, points) if given is None else array_namespace(given).astype(given, self.theta.dtype)
             value, slopes = self.loss.value_and_gradient(self._of_loss(z), block.y)
             xp = array_namespace(z)
             return xp.concat([z, reshape(slopes, z.shape), value[:, None, :]], axis=1)
 
         xp = array_namespace(self.theta)
-        return self.rows.numbers(known, self._points(xp.astype(self.theta, xp.float32)))
+        points = self._points(xp.astype(self.theta, xp.float32))
+        given = None if self.z is None or not self.z.shape[-1] else PaddedNumbers(self.z)
+        return self.rows.numbers(known, points, given)
+
+    @property
+    def _kept(self) -> int:
+        """For how many rows of each client predictors are kept: not where clients may be of very different sizes."""
+        return self.rows.max_rows if self.rows.max_rows <= KEPT * self.n_features else 0
+
+    def no_predictors(self) -> Array:
+        """Return zeros in the place of the predictors that are kept, shape ``(N, k, max_rows)``."""
+        like = self.rows.like
+        shape = (self.n_clients, self.loss.outputs, self._kept)
+        return array_namespace(like).zeros(shape, dtype=like.dtype, device=device(like))
+
+    def predictors(self) -> Array:
+        """Return the predictors at the points, computed in single precision, shape ``(N, k, max_rows)``."""
+        xp = array_namespace(self.theta)
+        points = self._points(xp.astype(self.theta, xp.float32))
+        return self.rows.numbers(lambda block, own: block.predict(own), points).padded(self._kept)
 
     def _summed(self, *arguments: Any, **options: Any) -> tuple[Array, ...]:
         return self.rows.sum(*arguments, **options, numbers=self._at)
@@ -153,6 +181,42 @@ class Remainder(LinearModel):
         slopes = self._weighted(array_namespace(slopes).astype(slopes, block.w.dtype), block)
         return block.pull_back(slopes)
 
+    def with_predictors(self, d: Array) -> tuple[Array, Array, Array]:
+        r"""Return :math:`f_j(\theta_j + d_j)` and gradients in double precision, and the predictors in single.
+
+        One pass over the rows in double precision; predictors have shape ``(N, k, max_rows)``.
+        """
+        f, kept, xp = self.whole, [], array_namespace(self.theta)
+        points = f._points(self.theta + xp.astype(d, self.theta.dtype))  # pyright: ignore[reportPrivateUsage]
+
+        def one(block: Block, points: Array) -> tuple[Array, Array]:
+            kept.append(block.predict(points))
+            z = self._of_loss(kept[-1])
+            value, slope = self.loss.value_and_gradient(z, block.y)
+            slopes = self._weighted(slope, block)
+            return xp.vecdot(block.w, value), block.pull_back(slopes)
+
+        def finish(points: Array, value: Array, gradient: Array) -> tuple[Array, Array]:
+            return self._value_with_ridge(value, points), self._with_ridge(gradient, points)
+
+        value, gradient = f.rows.sum(one, points, finish=finish)
+        if not self._kept:
+            return value, self._shaped(gradient), self.no_predictors()
+        order = iter(kept)
+        rows = f.rows.numbers(lambda block, own: xp.astype(next(order), xp.float32), points)
+        return value, self._shaped(gradient), rows.padded(self._kept)
+
+    def rounding_of_products(self, d: Array) -> Array:
+        r"""Return what rounding of the predictors may do to gradients, shape ``(N,)``.
+
+        A sum of p products in single precision is off by about :math:`\sqrt p\,u` times the length of its factors
+        (Higham and Mary 2019, "A new approach to probabilistic rounding error analysis"), and a slope by ``curvature``
+        times that: :math:`\sqrt p\,u\,c \sum_i w_{ji}|x_{ji}|^2\,|d_j|` at most.
+        """
+        moments = self.whole.moment_traces
+        scale = math.sqrt(self.n_features) * epsilon(d) * self.loss.curvature
+        return scale * array_namespace(d).astype(moments, d.dtype) * client_norm(d)
+
     def select(self, ids: Sequence[int]) -> Self:
         """Return the remainders of the clients ``ids``; data and what is known of the rows are shared."""
         if is_everybody(ids, self.n_clients):
@@ -163,6 +227,7 @@ class Remainder(LinearModel):
             weights=of_clients(self.weights, ids),
             whole=self.whole.select(ids),
             theta=take_clients(self.theta, ids),
+            z=take_clients(self.z, ids),
         )
         vars(chosen)["_at"] = self._at.select(ids)
         return chosen

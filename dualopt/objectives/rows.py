@@ -34,7 +34,7 @@ from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
 from dualopt.problem.inputs import row_numbers
 
-__all__ = ["Block", "ClientBlock", "ClientRows", "Group", "RowNumbers", "Sample", "predictors", "pulled_back"]
+__all__ = ["Block", "ClientBlock", "ClientRows", "Group", "PaddedNumbers", "RowNumbers", "Sample", "predictors", "pulled_back"]
 
 Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
@@ -275,7 +275,7 @@ class ClientRows:
         points: Array,
         sample: Sample | None = None,
         finish: Callable[..., tuple[Array, ...]] | None = None,
-        numbers: RowNumbers | None = None,
+        numbers: RowNumbers | PaddedNumbers | None = None,
     ) -> tuple[Array, ...]:
         """Add what ``function(block, points of its clients)`` returns over the blocks of each client.
 
@@ -312,7 +312,7 @@ class ClientRows:
         return self.assemble(results())
 
     def numbers(
-        self, function: Callable[..., Array], points: Array, numbers: RowNumbers | None = None
+        self, function: Callable[..., Array], points: Array, numbers: RowNumbers | PaddedNumbers | None = None
     ) -> RowNumbers:
         """Return what ``function(block, points of its clients)`` says of each row, shape ``(c, q, b)``.
 
@@ -466,14 +466,37 @@ class RowNumbers(NamedTuple):
         """Return those of some clients of one group, ``(c, q, m)``."""
         return Index(self.place[clients.ids]).take(self.arrays[int(self.group[clients.ids[0]])])
 
+    def padded(self, width: int) -> Array:
+        """Return one array ``(N, q, width)``, with zeros behind the rows of each client."""
+        host, parts, order = array_namespace(self.group), [], []
+        for g, x in self.arrays.items():
+            own = host.nonzero(self.group == g)[0]
+            order.append(own)
+            x, xp = Index(self.place[own]).take(x), array_namespace(x)
+            missing = xp.zeros((*x.shape[:2], width - x.shape[2]), dtype=x.dtype, device=device(x))
+            parts.append(xp.concat([x, missing], axis=2) if width > x.shape[2] else x)
+        if len(parts) == 1:
+            return parts[0]
+        return Index(host.argsort(host.concat(order))).take(array_namespace(*parts).concat(parts, axis=0))
+
     def select(self, ids: Sequence[int]) -> RowNumbers:
         """Return those of the clients ``ids``; nothing is copied."""
         chosen = indices(ids)
         return RowNumbers(self.arrays, self.group[chosen], self.place[chosen])
 
 
+class PaddedNumbers(NamedTuple):
+    """The same in one array ``(N, q, width)``, such as the states of solvers have."""
+
+    array: Array
+
+    def of(self, clients: Index) -> Array:
+        """Return those of some clients."""
+        return clients.take(self.array)
+
+
 def _by_block(
-    function: Callable[..., Any], clients: Index, blocks: Iterable[Any], points: Array, numbers: RowNumbers | None
+    function: Callable[..., Any], clients: Index, blocks: Iterable[Any], points: Array, numbers: RowNumbers | PaddedNumbers | None
 ) -> Iterator[tuple[Array, Any]]:
     """Yield the points of some clients, and what the function returns of each of their blocks."""
     own: Any = None

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from dualopt.arrays.streams import Round, first_round
@@ -33,42 +34,64 @@ from dualopt.arrays.xp import (
     device,
     epsilon,
     host_places,
+    host_zeros,
     limits,
     to_numpy,
     zeros_like,
 )
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, Origin
 from dualopt.solvers._lazy import EvaluationOnDemand
-from dualopt.solvers._loop import NOISE, LocalSolution, LocalSolver, masked, norm, nowhere, progress, solution, to_host
+from dualopt.solvers._loop import (
+    NOISE,
+    LocalSolution,
+    LocalSolver,
+    equal_rows,
+    masked,
+    norm,
+    nowhere,
+    progress,
+    solution,
+    to_host,
+)
 from dualopt.solvers.lbfgs import evaluate_start
 from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["first_state", "solved", "works_in_single"]
 
 FALL = 0.5
-"""The gradient has to fall to this part of what it was, or double precision takes over."""
+"""The gradient has to fall to this part of what it was where a pass began, or double precision takes over."""
 
 KNOWN = 1e-3
-"""To this part of itself double precision must know a gradient, for single precision to work with it."""
+"""To this part of itself a gradient must be known: by double precision, for single precision to work with it, and by
+single precision after a fixed number of steps, which ask for nothing."""
 
 
-class State(NamedTuple):
-    """What is kept between rounds: the state of the solver, in single precision, and the losses where it ended."""
+class Center(NamedTuple):
+    """Points from which displacements are measured, and what double precision knows there."""
 
-    solver: Any
     theta: Array  # (N, *shape)  NaN before the first call
     f: Array  # (N,)
     grad_f: Array  # (N, *shape)
+    z: Array  # (N, k, max_rows)  predictors of the rows in single precision; (N, k, 0) where they are not kept
+
+
+class State(NamedTuple):
+    """What is kept between rounds: the state of the solver, in single precision, and the centers."""
+
+    solver: Any
+    center: Center
 
 
 class _Here(NamedTuple):
-    """Where clients are in a call; what they took to come there is in host memory."""
+    """Where clients are in a call, and what they took to come there, which is in host memory."""
 
-    theta: Array
-    evaluation: Any  # an Evaluation
+    d: Array  # (N, *shape)  how far they are from their centers, in single precision
+    center: Center
     solver: Any
     gradients: Array  # (N,)
     length: Array  # (N,)  the sum of the steps; NaN where they have no length
+    value: Array  # (N,)  F_j there, and the norm of its gradient, by the precision that came last
+    norm: Array  # (N,)
 
 
 def works_in_single(solver: LocalSolver, objective: Any) -> bool:
@@ -85,7 +108,8 @@ def first_state(solver: LocalSolver, objective: Any) -> Any:
     if not works_in_single(solver, objective):
         return solver.initial_state(objective)
     nothing, point = zeros_like(objective.mu), nowhere(objective)
-    return State(solver.initial_state(objective.remainder(0.0 * objective.zeros())), point, nothing, point)
+    remainder = objective.remainder(zeros_like(point))
+    return State(solver.initial_state(remainder), Center(point, nothing, point, remainder.no_predictors()))
 
 
 def solved(
@@ -94,106 +118,181 @@ def solved(
     """Solve local problems by a solver, in single precision where it can."""
     if not works_in_single(solver, problem.objective):
         return solver(problem, start, stop, solver_state, round)
-    last = solver_state or first_state(solver, problem.objective)
     round = first_round(problem.n_clients) if round is None else round
-    evaluation, cost = evaluate_start(problem, start, last)
-    here = _Here(start, evaluation, last.solver, cost, 0.0 * cost)
-    if isinstance(stop, Steps):
-        return _fixed_steps(solver, problem, here, stop, round)
-    value, now = _measured(here)
-    first, status, double = now, ["converged"] * problem.n_clients, []
-    going = ~_finished(stop, problem, round, 0, value, math.inf + 0.0 * value, now, first)
-    while going.any():
-        known = going & _is_resolved(here, now)
-        double += host_places(going & ~known)
-        if not (ids := host_places(known)):
-            break
+    here = _begun(problem, start, solver_state or first_state(solver, problem.objective))
+    first: Array = None  # the norms of the gradients where the call began
+    status, ids, double = ["converged"] * problem.n_clients, list(range(problem.n_clients)), []
+    while ids:
         part, own = problem.select(ids), take_clients(here, ids)
-        before_value, before = value[ids], now[ids]
-        after, how = _one_pass(solver, part, own, stop, Origin(before_value, first[ids]), round)
-        new_value, new = _measured(after)
-        better = new <= before  # not where a number is NaN
-        if not better.all():
-            after = after._replace(**_chosen(better, after, own))
-            new_value, new = _measured(after)
-        here = merge_clients(here, after, ids)
-        value, now = (merge_clients(x, y, ids) for x, y in ((value, new_value), (now, new)))
-        done = better & _finished(stop, part, round, 1, new_value, before_value, new, first[ids])
-        fell, going = new <= FALL * before, going & False
+        given = None if first is None else first[ids]
+        after, how, began, error = _one_pass(solver, part, own, stop, given, round)
+        first = began if first is None else first
+        right = _is_right(stop, part, round, after, first[ids], error)
+        over = right | (array_namespace(began).asarray([word == "max_iter" for word in how]) & ~_asks_nothing(stop))
+        known, new = over, after
+        if not over.all():
+            more = host_places(~over)
+            checked = _centered(part.select(more), take_clients(after, more))
+            new = merge_clients(after, checked, more)
+            known = over | _is_right(stop, part, round, new, first[ids], None)
+        fell = (new.norm <= FALL * began) | (to_numpy(_norm_of(own.d)) > 0)
+        lost = ~(new.norm < math.inf)  # or NaN
+        here = merge_clients(here, _chosen(~lost, new, own), ids)
+        resolved = _is_resolved(new) & ~lost
         for k, j in enumerate(ids):
-            if done[k] or (better[k] and how[k] == "max_iter"):
-                status[j] = "converged" if done[k] else "max_iter"
-            elif fell[k]:
-                going[j] = True
-            else:
-                double.append(j)
+            if over[k] and not right[k]:
+                status[j] = "max_iter"
+        double += [j for k, j in enumerate(ids) if not known[k] and not (fell[k] and resolved[k])]
+        ids = [j for k, j in enumerate(ids) if not known[k] and fell[k] and resolved[k]]
     if double:
-        double = sorted(double)
-        part, own = problem.select(double), take_clients(here, double)
-        after, how = _in_double(solver, part, own, stop, Origin(0.0 * value[double], first[double]), round)
+        double.sort()
+        after, how = _in_double(solver, problem.select(double), take_clients(here, double), stop, first[double], round)
         here = merge_clients(here, after, double)
         for j, word in zip(double, how, strict=True):
             status[j] = word
     return _solution(problem, here, tuple(status))
 
 
-def _one_pass(
-    solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, origin: Origin, round: Round
-) -> tuple[_Here, tuple[str, ...]]:
-    """Let the solver go on from where clients are, in single precision, and evaluate the points where it ends."""
-    found, theta = _displaced(solver, problem, here, stop, origin, round)
-    evaluation, cost = evaluate_start(problem, theta, State((), here.theta, here.evaluation.f, here.evaluation.grad_f))
-    return _after(here, found, theta, evaluation, cost), found.status
+def _begun(problem: LocalProblem, start: Array, last: State) -> _Here:
+    """Return where a call begins: displaced from the centers, which are the starts of those who have none.
 
-
-def _fixed_steps(
-    solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, round: Round
-) -> LocalSolution:
-    """Take a number of steps: no accuracy is asked for, and nobody may ask for the evaluation where they end."""
-    value, now = _measured(here)
-    found, theta = _displaced(solver, problem, here, stop, Origin(value, now), round)
-    after = _after(here, found, theta, EvaluationOnDemand(problem, theta), 0.0)
-    ends = _solution(problem, after, found.status)
-    nowhere_yet = State(after.solver, math.nan * theta, ends.solver_state.f, ends.solver_state.grad_f)
-    return ends._replace(charged=False, solver_state=nowhere_yet)
-
-
-def _displaced(
-    solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, origin: Origin, round: Round
-) -> tuple[LocalSolution, Array]:
-    """Return the solution of the local problems of displacements, and the points to which it leads."""
-    xp, theta = array_namespace(here.theta), here.theta
-
-    def single(x: Any) -> Any:
-        return x if x is None or isinstance(x, float | int) else xp.astype(x, xp.float32)
-
-    nothing = xp.zeros(theta.shape, dtype=xp.float32, device=device(theta))
-    local = LocalProblem(
-        objective=problem.objective.remainder(theta),  # pyright: ignore[reportAttributeAccessIssue]
-        linear=single(here.evaluation.gradient),
-        weight=single(problem.weight),
-        center=None if problem.center is None else nothing,
-        unit=single(problem.unit),
-        origin=origin,
-    )
-    found = solver(local, nothing, stop, _begun(here.solver, nothing), round)
-    return found, theta + xp.astype(found.theta, theta.dtype)
-
-
-def _after(here: _Here, found: LocalSolution, theta: Array, evaluation: Any, cost: Any) -> _Here:
-    """Return where clients are after a pass, with what it took: half a gradient to know the predictors of all rows.
-
-    What a solver counts for the evaluation where it begins was known.
+    Solvers that do not remember where they ended begin at a center, where the gradient is known. There a gradient is
+    computed in double precision, unless somebody has computed that at a model which all start from, and the predictors
+    of the rows in single precision.
     """
-    began = 0.0 if hasattr(found.solver_state, "grad_f") else 1.0
-    gradients = here.gradients + (asarray_like(found.gradients, here.gradients) - began) + 0.5 + cost
-    length = here.length + (math.nan if found.length is None else to_numpy(found.length))
-    xp = array_namespace(theta)
-    nothing = xp.zeros(theta.shape, dtype=xp.float32, device=device(theta))
-    return _Here(theta, evaluation, _begun(found.solver_state, nothing), gradients, length)
+    xp, center, n = array_namespace(start), last.center, problem.n_clients
+    remembers = hasattr(last.solver, "grad_f")
+    d = _single(start - center.theta)
+    if remembers:  # to the last bit where they ended
+        ended = equal_rows(start, center.theta + xp.astype(last.solver.theta, start.dtype))
+        d = masked(ended, last.solver.theta, d)
+    stays = equal_rows(d, d) if remembers else equal_rows(start, center.theta)
+    gradients, state = host_zeros(n), last.solver
+    if (new := host_places(~stays)):
+        own, points = problem.objective.select(new), take_clients(start, new)
+        f, grad_f = own.value_and_gradient(points)
+        z = own.remainder(points).predictors()  # pyright: ignore[reportAttributeAccessIssue]
+        center = merge_clients(center, Center(points, f, grad_f, z), new)
+        gradients[new] = 1.5 if z.shape[-1] else 1.0
+        nothing = _nothing(points)
+        d, state = merge_clients(d, nothing, new), merge_clients(state, _rested(take_clients(state, new), nothing), new)
+    return _Here(d, center, state, gradients, host_zeros(n), host_zeros(n), host_zeros(n))
 
 
-def _begun(solver_state: Any, nothing: Array) -> Any:
+def _one_pass(
+    solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, first: Array | None, round: Round
+) -> tuple[_Here, tuple[str, ...], Array, tuple[Array, Array]]:
+    """Let the solver go on in single precision; return also the norms at first, and bounds of errors at the end."""
+    center = here.center
+    there = problem.extend(center.theta, center.f, center.grad_f)
+    remainder = problem.objective.remainder(center.theta, center.z)  # pyright: ignore[reportAttributeAccessIssue]
+    local = LocalProblem(
+        objective=remainder,
+        linear=_single(there.gradient),
+        weight=_single(problem.weight),
+        center=None if problem.center is None else _nothing(center.theta),
+        unit=_single(problem.unit),
+    )
+    state, gradients = here.solver, here.gradients + (0.0 if center.z.shape[-1] else 0.5)
+    if hasattr(state, "grad_f"):
+        begun, cost = evaluate_start(local, here.d, state)
+        state, gradients = state._replace(theta=here.d, f=begun.f, grad_f=begun.grad_f), gradients + cost
+    else:
+        begun, gradients = local.evaluate(here.d), gradients - 1.0  # nothing is displaced: the gradient is known
+    (value,), (began,) = to_host(there.value), to_host(_wide(norm(begun.gradient)))
+    local = replace(local, origin=Origin(value, began if first is None else first))
+    found = solver(local, here.d, stop, state, round)
+    ended = found.evaluation
+    (now,), (above,), *sizes = (
+        to_host(_wide(x))
+        for x in (
+            norm(ended.gradient),
+            ended.value,
+            norm(local.linear),
+            norm(ended.grad_f),
+            norm(found.theta),
+            remainder.rounding_of_products(found.theta),
+            ended.f,
+        )
+    )
+    linear, slope, length, products, rest = (size for (size,) in sizes)
+    weight = problem.weight if isinstance(problem.weight, float | int) else to_numpy(problem.weight)
+    unit = NOISE * epsilon(here.d)
+    error = unit * (linear + slope + weight * length) + products
+    of_value = unit * (linear * length + abs(rest) + 0.5 * weight * length * length)
+    moved = here.length + (math.nan if found.length is None else to_numpy(found.length))
+    gradients = gradients + asarray_like(found.gradients, gradients)
+    after = _Here(found.theta, center, found.solver_state, gradients, moved, value + above, now)
+    return after, found.status, began, (error, of_value)
+
+
+def _centered(problem: LocalProblem, here: _Here) -> _Here:
+    """Return the same with centers where clients are, at the price of a gradient in double precision."""
+    remainder = problem.objective.remainder(here.center.theta, here.center.z)  # pyright: ignore
+    theta = _points(here)
+    center = Center(theta, *remainder.with_predictors(here.d))
+    there = problem.extend(*center[:3])
+    value, now = to_host(there.value, norm(there.gradient))
+    nothing = _nothing(theta)
+    rested = _rested(here.solver, nothing)
+    return _Here(nothing, center, rested, here.gradients + 1.0, here.length, value, now)
+
+
+def _in_double(
+    solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, first: Array, round: Round
+) -> tuple[_Here, tuple[str, ...]]:
+    """Let the solver go on in double precision, with what it has learnt in single precision."""
+    here = _centered(problem, here) if bool((_norm_of(here.d) > 0).any()) else here
+    center, xp = here.center, array_namespace(here.center.theta)
+    state = tree_map(lambda x: xp.astype(x, center.theta.dtype), here.solver)
+    if hasattr(state, "grad_f"):
+        state = state._replace(theta=center.theta, f=center.f, grad_f=center.grad_f)
+    ends = solver(replace(problem, origin=Origin(0.0 * first, first)), center.theta, stop, state, round)
+    z = problem.objective.remainder(ends.theta).predictors()  # pyright: ignore[reportAttributeAccessIssue]
+    nothing, evaluation = _nothing(ends.theta), ends.evaluation
+    half = 0.5 if z.shape[-1] else 0.0
+    return _Here(
+        nothing,
+        Center(ends.theta, evaluation.f, evaluation.grad_f, z),
+        _rested(tree_map(_single, ends.solver_state), nothing),
+        here.gradients + asarray_like(ends.gradients, here.gradients) + half,
+        here.length + (math.nan if ends.length is None else to_numpy(ends.length)),
+        *to_host(evaluation.value, norm(evaluation.gradient)),
+    ), ends.status
+
+
+class _EvaluationAtCenters(EvaluationOnDemand):
+    """The evaluation in double precision where clients ended, which is known at centers."""
+
+    def __init__(self, problem: LocalProblem, theta: Array, center: Center) -> None:
+        super().__init__(problem, theta)
+        self._center = center
+
+    @cached_property
+    def _found(self) -> Evaluation:
+        return evaluate_start(self._problem, self._theta, self._center)[0]  # pyright: ignore[reportArgumentType]
+
+
+def _solution(problem: LocalProblem, here: _Here, status: tuple[str, ...]) -> LocalSolution:
+    theta = _points(here)
+    return solution(
+        problem,
+        theta,
+        _EvaluationAtCenters(problem, theta, here.center),
+        gradients=problem.objective.gradient_cost * here.gradients,
+        status=status,
+        solver_state=State(here.solver, here.center),
+        length=None if bool((here.length != here.length).any()) else asarray_like(here.length, problem.mu),
+        charged=False,
+    )
+
+
+def _points(here: _Here) -> Array:
+    theta = here.center.theta
+    return theta + array_namespace(theta).astype(here.d, theta.dtype)
+
+
+def _rested(solver_state: Any, nothing: Array) -> Any:
     """Return the state of a solver that has evaluated no displacement, if it is one that remembers evaluations."""
     if not hasattr(solver_state, "grad_f"):
         return solver_state
@@ -201,62 +300,56 @@ def _begun(solver_state: Any, nothing: Array) -> Any:
     return solver_state._replace(theta=nothing, f=values, grad_f=nothing)
 
 
-def _in_double(
-    solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, origin: Origin, round: Round
-) -> tuple[_Here, tuple[str, ...]]:
-    """Let the solver go on in double precision, with what it has learnt in single precision."""
-    theta, found = here.theta, here.evaluation
+def _nothing(theta: Array) -> Array:
+    """Return no displacement of points."""
     xp = array_namespace(theta)
-    state = tree_map(lambda x: xp.astype(x, theta.dtype), here.solver)
-    if hasattr(state, "grad_f"):
-        state = state._replace(theta=theta, f=found.f, grad_f=found.grad_f)
-    ends = solver(replace(problem, origin=origin), theta, stop, state, round)
-    kept = tree_map(lambda x: xp.astype(x, xp.float32), ends.solver_state)
-    nothing = xp.zeros(theta.shape, dtype=xp.float32, device=device(theta))
-    evaluation = Evaluation(*(getattr(ends.evaluation, name) for name in Evaluation._fields))
-    gradients = here.gradients + asarray_like(ends.gradients, here.gradients)
-    length = here.length + (math.nan if ends.length is None else to_numpy(ends.length))
-    return _Here(ends.theta, evaluation, _begun(kept, nothing), gradients, length), ends.status
+    return xp.zeros(theta.shape, dtype=xp.float32, device=device(theta))
 
 
-def _solution(problem: LocalProblem, here: _Here, status: tuple[str, ...]) -> LocalSolution:
-    lazy = isinstance(here.evaluation, EvaluationOnDemand)
-    f, grad_f = (None, None) if lazy else here.evaluation[:2]
-    if lazy:  # nobody has computed it: the next call does
-        f, grad_f = zeros_like(problem.mu), here.theta
-    return solution(
-        problem,
-        here.theta,
-        here.evaluation,
-        gradients=tuple((problem.objective.gradient_cost * here.gradients).tolist()),
-        status=status,
-        solver_state=State(here.solver, here.theta, f, grad_f),
-        length=None if bool((here.length != here.length).any()) else asarray_like(here.length, problem.mu),
-    )
+def _single(x: Any) -> Any:
+    """Return an array in single precision, and what is none as it is."""
+    if x is None or isinstance(x, float | int):
+        return x
+    return array_namespace(x).astype(x, array_namespace(x).float32)
 
 
-def _measured(here: _Here) -> tuple[Array, Array]:
-    """Return the values of the local problems and the norms of their gradients, in host memory."""
-    return to_host(here.evaluation.value, norm(here.evaluation.gradient))  # pyright: ignore[reportReturnType]
+def _wide(x: Array) -> Array:
+    return array_namespace(x).astype(x, array_namespace(x).float64)
 
 
-def _finished(
-    stop: Stop, problem: LocalProblem, round: Round, steps: int, value: Array, previous: Array, now: Array, first: Array
+def _norm_of(d: Array) -> Array:
+    (size,) = to_host(norm(d))
+    return size
+
+
+def _chosen(good: Array, new: _Here, old: _Here) -> _Here:
+    """Return where clients are, or where they were where that is no number."""
+    return new if good.all() else masked(good, new, old)
+
+
+def _asks_nothing(stop: Stop) -> bool:
+    """Tell whether a rule wants steps and no accuracy."""
+    return isinstance(stop, Steps)
+
+
+def _is_right(
+    stop: Stop, problem: LocalProblem, round: Round, here: _Here, first: Array, error: tuple[Array, Array] | None
 ) -> Array:
-    """Ask the rule, by numbers in double precision."""
+    """Ask the rule whether it holds whatever the errors of gradients and values are, in double precision none.
+
+    Where steps are all that is asked for, a gradient must be known to ``KNOWN`` of itself to go on with the center.
+    """
+    of_gradient, of_value = (0.0 * here.norm,) * 2 if error is None else error
+    if _asks_nothing(stop):
+        return of_gradient <= KNOWN * here.norm
     (mu,) = to_host(problem.mu)
-    told = replace(problem, origin=None)
-    return to_numpy(stop.finished(progress(told, steps, round, value, previous, mu, now, first)))
+    previous = here.value + of_value if error is not None else math.inf + 0.0 * here.value
+    told = progress(problem, 1, round, here.value, previous, mu, here.norm + of_gradient, first)
+    return to_numpy(stop.finished(told))
 
 
-def _is_resolved(here: _Here, now: Array) -> Array:
+def _is_resolved(here: _Here) -> Array:
     """Tell whose gradients double precision knows well enough, and single precision can hold the squares of."""
-    (size,) = to_host(norm(here.evaluation.grad_f))
-    eps, least, _ = limits(array_namespace(here.theta).zeros((), dtype=array_namespace(here.theta).float32))
-    return (KNOWN * now >= NOISE * epsilon(now) * size) & (now * now >= least / eps)
-
-
-def _chosen(better: Array, after: _Here, before: _Here) -> dict[str, Any]:
-    """Return the points that are better, and where clients were for the others."""
-    theta, evaluation = masked(better, (after.theta, after.evaluation), (before.theta, before.evaluation))
-    return {"theta": theta, "evaluation": evaluation}
+    (size,) = to_host(norm(here.center.grad_f))
+    eps, least, _ = limits(here.d)
+    return (KNOWN * here.norm >= NOISE * epsilon(here.norm) * size) & (here.norm * here.norm >= least / eps)
