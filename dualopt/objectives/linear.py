@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, largest, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -315,7 +315,21 @@ class LinearModel(FiniteSum):
         from dualopt.objectives.remainder import Remainder  # it is a linear model
 
         own = {f.name: getattr(self, f.name) for f in fields(LinearModel)}
-        return Remainder(**own | {"rows": self.rows.in_single}, whole=self, theta=theta, z=z)
+        found = Remainder(**own | {"rows": self.rows.in_single}, whole=self, theta=theta, z=z)
+        vars(found)["_preconditioners"] = self._preconditioners_in_single
+        return found
+
+    @cached_property
+    def _preconditioners_in_single(self) -> dict[bytes, list[tuple[ClientBlock, Callable[[Array], Array]]]]:
+        """Those of the remainders, whose points do not matter for them."""
+        return {}
+
+    @cached_property
+    def _product_roundings(self) -> Array:
+        """The numbers of `Remainder.rounding_of_products` that are the same at all points, shape ``(N,)``."""
+        parts = ((part.block.clients, (largest(part.block.w, axis=-1),)) for _, part in self.rows.parts)
+        heaviest, xp = self.rows.assemble(parts)[0], array_namespace(self.mu)
+        return self.loss.curvature * self.longest_rows * xp.sqrt(self.n_features * heaviest * self.moment_traces)
 
     @staticmethod
     def _stride(rows: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -209,13 +208,16 @@ class Remainder(LinearModel):
     def rounding_of_products(self, d: Array) -> Array:
         r"""Return what rounding of the predictors may do to gradients, shape ``(N,)``.
 
-        A sum of p products in single precision is off by about :math:`\sqrt p\,u` times the length of its factors
-        (Higham and Mary 2019, "A new approach to probabilistic rounding error analysis"), and a slope by ``curvature``
-        times that: :math:`\sqrt p\,u\,c \sum_i w_{ji}|x_{ji}|^2\,|d_j|` at most.
+        By the rule of thumb of numerical analysis, which has a proof for independent errors of mean zero (Higham and
+        Mary 2019, "A new approach to probabilistic rounding error analysis"), a sum of p products is off by
+        :math:`\sqrt p\,u` times the lengths of its factors, and errors add up by their squares. Slopes move by the
+        ``curvature`` c of the loss times that, so that gradients are off by
+
+        .. math:: c \sqrt p\,u\,|d_j| \Bigl(\sum_i w_{ji}^2 |x_{ji}|^4\Bigr)^{1/2}
+                  \le c \sqrt p\,u\,|d_j|\,\max_i |x_{ji}| \Bigl(\max_i w_{ji} \sum_i w_{ji}|x_{ji}|^2\Bigr)^{1/2}.
         """
-        moments = self.whole.moment_traces
-        scale = math.sqrt(self.n_features) * epsilon(d) * self.loss.curvature
-        return scale * array_namespace(d).astype(moments, d.dtype) * client_norm(d)
+        scale = self.whole._product_roundings  # pyright: ignore[reportPrivateUsage]
+        return epsilon(d) * array_namespace(d).astype(scale, d.dtype) * client_norm(d)
 
     def select(self, ids: Sequence[int]) -> Self:
         """Return the remainders of the clients ``ids``; data and what is known of the rows are shared."""

@@ -464,7 +464,8 @@ class RowNumbers(NamedTuple):
 
     def of(self, clients: Index) -> Array:
         """Return those of some clients of one group, ``(c, q, m)``."""
-        return Index(self.place[clients.ids]).take(self.arrays[int(self.group[clients.ids[0]])])
+        array, place = self.arrays[int(self.group[clients.ids[0]])], self.place[clients.ids]
+        return array[int(place[0]) : int(place[0]) + 1, ...] if len(place) == 1 else Index(place).take(array)
 
     def padded(self, width: int) -> Array:
         """Return one array ``(N, q, width)``, with zeros behind the rows of each client."""
