@@ -31,6 +31,7 @@ TYPICAL_ROWS = 256  # of a client, whose mean curvature stands for that of all
 LEAST_BEND = 1e-3  # times the typical curvature: no output counts as flatter
 LARGEST_SIDE = 2**10  # of Gram matrices whose eigenvectors are kept: they take twice the time of an inverse
 SHOWN = 3  # names in the text that stands for a model
+PRECISIONS = ("double", "mixed")  # of local solvers
 COMPUTED = ("L", "_norms", "_offset_norms")  # once per client, and kept by ``select``
 
 
@@ -65,7 +66,7 @@ class LinearModel(FiniteSum):
     intercept : bool
         Whether the last column is the constant one that :func:`linear_model` appends.
     precision : "double" or "mixed"
-        Whether local solvers work in single precision where they can; nothing else changes.
+        Whether local solvers work in single precision where they can (`dualopt.solvers._mixed`).
 
     Examples
     --------
@@ -228,7 +229,7 @@ class LinearModel(FiniteSum):
             more.add("exact")
         if hasattr(loss, "hessian_sum") and self._side <= LARGEST_SIDE:
             more.add("curvatures")
-        if self.precision == "mixed" and math.isfinite(loss.curvature) and self.mu.dtype != array_namespace(self.mu).float32:
+        if self.precision == "mixed" and math.isfinite(loss.curvature):
             more.add("remainder")
         return frozenset({"samples", "preconditioner"} | more)
 
@@ -573,6 +574,7 @@ def linear_model(
     if not (is_number(mu) and math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
     intercept = kind_of_intercept(intercept)
+    require(precision in PRECISIONS, f"precision must be one of {', '.join(PRECISIONS)}", precision)
     if weights is not None and (sample_weight is not None or class_weight is not None):
         raise ValueError("weights must not be given beside sample_weight or class_weight, which they would undo.")
     origin = OffsetOrigin.of(offset, exposure)
@@ -599,6 +601,7 @@ def linear_model(
             "client_weights": kind_of_weights(client_weights),
             "offset": "none" if origin is None else origin.kind,
             "storage": storage,
+            "precision": precision,
             "type of X": str(data.X.dtype),
             "number of columns of X": data.X.shape[1],
         }
@@ -620,6 +623,9 @@ def linear_model(
         copy=copy,
         peers=peers,
     )
+    if precision == "mixed":
+        with peers.together():
+            rows.require_single()
     return LinearModel(
         loss=data.loss if offset is None else with_offset(data.loss),
         ridge=float(mu),

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.tree import is_everybody
 from dualopt.arrays.xp import (
@@ -328,6 +329,26 @@ class ClientRows:
             counts[g] += len(clients)
         whole = {g: array_namespace(*x).concat(x, axis=0) if len(x) > 1 else x[0] for g, x in found.items()}
         return RowNumbers(whole, self.group, place)
+
+    def require_single(self) -> None:
+        """Refuse features that have no copy in single precision, or that have one already.
+
+        Raises
+        ------
+        ValueError
+            If features are in single precision, or squares of rows would overflow in it.
+        """
+        like = self.like
+        xp = array_namespace(like)
+        require(like.dtype == xp.float64, "precision must be double for features in single precision", "mixed")
+        bound = math.sqrt(float(xp.finfo(xp.float32).max) / self.n_features)
+        for group in self.groups:
+            X = group.X.data if is_sparse(group.X) else group.X
+            if X.shape[0] and not -bound <= float(xp.min(X)) <= float(xp.max(X)) <= bound:
+                raise ValueError(
+                    f"precision must be double where X has entries above {bound:.2g}, whose squares cannot be summed "
+                    "in single precision: scale X."
+                )
 
     @cached_property
     def in_single(self) -> ClientRows:

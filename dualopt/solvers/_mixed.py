@@ -1,21 +1,28 @@
-r"""Mixed precision: local solvers work in single precision, on how far they go, and double precision checks them.
+r"""Mixed precision: local solvers work in single precision, on how far they have gone; double precision checks them.
 
-Let :math:`\theta_j` be the point of a client whose local problem :math:`F_j` is to be solved, and
-:math:`g_j = \nabla F_j(\theta_j)`, in double precision. With the remainder :math:`D_j` of :math:`f_j` there
-(`dualopt.objectives.remainder`),
+Every client has a center :math:`c_j`, at first its start, where double precision has computed :math:`f_j` and its
+gradient. With the local problem :math:`F_j`, :math:`g_j = \nabla F_j(c_j)`, and the remainder :math:`D_j` of
+:math:`f_j` there (`dualopt.objectives.remainder`),
 
-.. math:: F_j(\theta_j + d) = F_j(\theta_j) + D_j(d) + \langle g_j, d\rangle + \tfrac{\text{weight}_j}2 |d|^2,
+.. math:: F_j(c_j + d) = F_j(c_j) + D_j(d) + \langle g_j, d\rangle + \tfrac{\text{weight}_j}2 |d|^2,
 
-a local problem in d that begins at 0 with the gradient :math:`g_j`. A solver works on it in single precision: all terms
-are right to single precision of themselves, so that gradients are resolved to some :math:`10^{-6}|g_j|` where the
-problem is not too badly conditioned, **however small** :math:`g_j` **is**. It is iterative refinement (Wilkinson 1963;
-Higham 2002, "Accuracy and Stability of Numerical Algorithms", chapter 12): relative to where a round begins single
-precision is enough in all rounds, where an absolute accuracy would not be reached.
+a local problem in d that solvers minimise in single precision. All its terms, and so their rounding, go to zero with
+d: single precision is enough however small the gradient is, as long as it is large beside what rounding does to terms
+of the size of d. That is iterative refinement (Wilkinson 1963; Higham 2002, "Accuracy and Stability of Numerical
+Algorithms", chapter 12), with a new center only where an old one no longer serves: with the unit roundoff u,
 
-Then :math:`F_j` is evaluated at :math:`\theta_j + d_j` in double precision, once in a round, which states, values,
-duals and certificates are made of, and the stopping rule is asked again. A client that does not pass goes on from
-there; one whose gradient has not fallen to a half is left to the solver in double precision. So nothing that leaves a
-client rests on single precision: a solution is what the rule asks for, or what double precision has made of it.
+.. math:: e_j = 16u\,\bigl(|g_j| + |\nabla D_j(d)| + \text{weight}_j|d|\bigr) + \text{(rounding of products)},
+
+where 16 is what gradients are taken to be right to elsewhere, too, and the last part is
+``Remainder.rounding_of_products``. A client has done what its stopping rule asks for if the rule holds with the norm of
+the gradient and :math:`e_j` together. Otherwise :math:`F_j` is evaluated in double precision where it ended, which is
+its new center, and the rule is asked again with that. Who does not pass goes on from there in single precision, or in
+double precision if its gradient has not fallen to a half or is as small as the rounding of double precision.
+
+**What leaves a client does not rest on any of this.** Solutions are points in double precision. Values, gradients and
+dual points that methods and certificates ask for are computed at these points from rows in double precision, when they
+are asked for. If :math:`e_j` were wrong, local problems would be solved less well than asked for, and rounds be more;
+what a certificate says would be true.
 """
 
 from __future__ import annotations
@@ -94,6 +101,15 @@ class _Here(NamedTuple):
     norm: Array  # (N,)
 
 
+class _Pass(NamedTuple):
+    """What came of a pass in single precision."""
+
+    ended: _Here
+    began: Origin  # values and norms of gradients where it began
+    error: Origin  # bounds of the errors of those where it ended
+    out_of_steps: Array  # whom the solver has left for its number of steps
+
+
 def works_in_single(solver: LocalSolver, objective: Any) -> bool:
     """Tell whether a solver works in single precision on the local problems of an objective.
 
@@ -124,26 +140,24 @@ def solved(
     status, ids, double = ["converged"] * problem.n_clients, list(range(problem.n_clients)), []
     while ids:
         part, own = problem.select(ids), take_clients(here, ids)
-        given = None if first is None else first[ids]
-        after, how, began, error = _one_pass(solver, part, own, stop, given, round)
-        first = began if first is None else first
-        right = _is_right(stop, part, round, after, first[ids], error)
-        over = right | (array_namespace(began).asarray([word == "max_iter" for word in how]) & ~_asks_nothing(stop))
-        known, new = over, after
+        found = _one_pass(solver, part, own, stop, None if first is None else first[ids], round)
+        first = found.began.norm if first is None else first
+        now = found.ended
+        right = _is_right(stop, part, round, now, first[ids], now.value + found.error.value, found.error.norm)
+        over = right | (found.out_of_steps & (not isinstance(stop, Steps)))
         if not over.all():
-            more = host_places(~over)
-            checked = _centered(part.select(more), take_clients(after, more))
-            new = merge_clients(after, checked, more)
-            known = over | _is_right(stop, part, round, new, first[ids], None)
-        fell = (new.norm <= FALL * began) | (to_numpy(_norm_of(own.d)) > 0)
-        lost = ~(new.norm < math.inf)  # or NaN
-        here = merge_clients(here, _chosen(~lost, new, own), ids)
-        resolved = _is_resolved(new) & ~lost
-        for k, j in enumerate(ids):
-            if over[k] and not right[k]:
-                status[j] = "max_iter"
-        double += [j for k, j in enumerate(ids) if not known[k] and not (fell[k] and resolved[k])]
-        ids = [j for k, j in enumerate(ids) if not known[k] and fell[k] and resolved[k]]
+            left = host_places(~over)
+            now = merge_clients(now, _centered(part.select(left), take_clients(now, left)), left)
+            right = right | (~over & _is_right(stop, part, round, now, first[ids], found.began.value))
+        for k in host_places(over & ~right):
+            status[ids[k]] = "max_iter"
+        lost = ~(now.norm < math.inf)  # or no number
+        here = merge_clients(here, now if not lost.any() else masked(~lost, now, own), ids)
+        further = ~over & ~right
+        fell = (now.norm <= FALL * found.began.norm) | (_length(own.d) > 0)
+        goes_on = further & ~lost & fell & _is_resolved(now)
+        double += [ids[k] for k in host_places(further & ~goes_on)]
+        ids = [ids[k] for k in host_places(goes_on)]
     if double:
         double.sort()
         after, how = _in_double(solver, problem.select(double), take_clients(here, double), stop, first[double], round)
@@ -181,9 +195,9 @@ def _begun(problem: LocalProblem, start: Array, last: State) -> _Here:
 
 def _one_pass(
     solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, first: Array | None, round: Round
-) -> tuple[_Here, tuple[str, ...], Array, tuple[Array, Array]]:
-    """Let the solver go on in single precision; return also the norms at first, and bounds of errors at the end."""
-    center = here.center
+) -> _Pass:
+    """Let the solver go on in single precision."""
+    center, d, unit = here.center, here.d, NOISE * epsilon(here.d)
     there = problem.extend(center.theta, center.f, center.grad_f)
     remainder = problem.objective.remainder(center.theta, center.z)  # pyright: ignore[reportAttributeAccessIssue]
     local = LocalProblem(
@@ -195,35 +209,28 @@ def _one_pass(
     )
     state, gradients = here.solver, here.gradients + (0.0 if center.z.shape[-1] else 0.5)
     if hasattr(state, "grad_f"):
-        begun, cost = evaluate_start(local, here.d, state)
-        state, gradients = state._replace(theta=here.d, f=begun.f, grad_f=begun.grad_f), gradients + cost
+        begun, cost = evaluate_start(local, d, state)
+        state, gradients = state._replace(theta=d, f=begun.f, grad_f=begun.grad_f), gradients + cost
     else:
-        begun, gradients = local.evaluate(here.d), gradients - 1.0  # nothing is displaced: the gradient is known
-    (value,), (began,) = to_host(there.value), to_host(_wide(norm(begun.gradient)))
-    local = replace(local, origin=Origin(value, began if first is None else first))
-    found = solver(local, here.d, stop, state, round)
-    ended = found.evaluation
-    (now,), (above,), *sizes = (
-        to_host(_wide(x))
-        for x in (
-            norm(ended.gradient),
-            ended.value,
-            norm(local.linear),
-            norm(ended.grad_f),
-            norm(found.theta),
-            remainder.rounding_of_products(found.theta),
-            ended.f,
-        )
+        begun, gradients = local.evaluate(d), gradients - 1.0  # nothing is displaced: the solver counts what is known
+    (value,) = to_host(there.value)
+    above, slope = _in_host(begun.value, norm(begun.gradient))
+    began = Origin(value + above, slope)
+    local = replace(local, origin=Origin(value, slope if first is None else first))
+    found = solver(local, d, stop, state, round)
+    d, ended = found.theta, found.evaluation
+    above, slope, rest = _in_host(ended.value, norm(ended.gradient), ended.f)
+    linear, curved, length, products = _in_host(
+        norm(local.linear), norm(ended.grad_f), norm(d), remainder.rounding_of_products(d)
     )
-    linear, slope, length, products, rest = (size for (size,) in sizes)
     weight = problem.weight if isinstance(problem.weight, float | int) else to_numpy(problem.weight)
-    unit = NOISE * epsilon(here.d)
-    error = unit * (linear + slope + weight * length) + products
+    of_gradient = unit * (linear + curved + weight * length) + products
     of_value = unit * (linear * length + abs(rest) + 0.5 * weight * length * length)
     moved = here.length + (math.nan if found.length is None else to_numpy(found.length))
     gradients = gradients + asarray_like(found.gradients, gradients)
-    after = _Here(found.theta, center, found.solver_state, gradients, moved, value + above, now)
-    return after, found.status, began, (error, of_value)
+    now = _Here(d, center, found.solver_state, gradients, moved, value + above, slope)
+    out = asarray_like([word == "max_iter" for word in found.status], slope, dtype=array_namespace(slope).bool)
+    return _Pass(now, began, Origin(of_value, of_gradient), out)
 
 
 def _centered(problem: LocalProblem, here: _Here) -> _Here:
@@ -242,7 +249,7 @@ def _in_double(
     solver: LocalSolver, problem: LocalProblem, here: _Here, stop: Stop, first: Array, round: Round
 ) -> tuple[_Here, tuple[str, ...]]:
     """Let the solver go on in double precision, with what it has learnt in single precision."""
-    here = _centered(problem, here) if bool((_norm_of(here.d) > 0).any()) else here
+    here = _centered(problem, here) if (_length(here.d) > 0).any() else here
     center, xp = here.center, array_namespace(here.center.theta)
     state = tree_map(lambda x: xp.astype(x, center.theta.dtype), here.solver)
     if hasattr(state, "grad_f"):
@@ -282,7 +289,7 @@ def _solution(problem: LocalProblem, here: _Here, status: tuple[str, ...]) -> Lo
         gradients=problem.objective.gradient_cost * here.gradients,
         status=status,
         solver_state=State(here.solver, here.center),
-        length=None if bool((here.length != here.length).any()) else asarray_like(here.length, problem.mu),
+        length=None if (here.length != here.length).any() else asarray_like(here.length, problem.mu),
         charged=False,
     )
 
@@ -313,39 +320,33 @@ def _single(x: Any) -> Any:
     return array_namespace(x).astype(x, array_namespace(x).float32)
 
 
-def _wide(x: Array) -> Array:
-    return array_namespace(x).astype(x, array_namespace(x).float64)
+def _in_host(*numbers: Array) -> tuple[Array, ...]:
+    """Return numbers of clients in host memory, in double precision."""
+    return tuple(array_namespace(x).astype(x, array_namespace(x).float64) for x in to_host(*numbers))
 
 
-def _norm_of(d: Array) -> Array:
-    (size,) = to_host(norm(d))
-    return size
-
-
-def _chosen(good: Array, new: _Here, old: _Here) -> _Here:
-    """Return where clients are, or where they were where that is no number."""
-    return new if good.all() else masked(good, new, old)
-
-
-def _asks_nothing(stop: Stop) -> bool:
-    """Tell whether a rule wants steps and no accuracy."""
-    return isinstance(stop, Steps)
+def _length(d: Array) -> Array:
+    return _in_host(norm(d))[0]
 
 
 def _is_right(
-    stop: Stop, problem: LocalProblem, round: Round, here: _Here, first: Array, error: tuple[Array, Array] | None
+    stop: Stop,
+    problem: LocalProblem,
+    round: Round,
+    here: _Here,
+    first: Array,
+    previous: Array,
+    error: Array | None = None,
 ) -> Array:
-    """Ask the rule whether it holds whatever the errors of gradients and values are, in double precision none.
+    """Ask the rule whether it holds, with errors of gradients that are not in double precision.
 
-    Where steps are all that is asked for, a gradient must be known to ``KNOWN`` of itself to go on with the center.
+    Where steps are all that is asked for, gradients must be known to ``KNOWN`` of themselves to keep the centers.
     """
-    of_gradient, of_value = (0.0 * here.norm,) * 2 if error is None else error
-    if _asks_nothing(stop):
-        return of_gradient <= KNOWN * here.norm
+    if isinstance(stop, Steps):
+        return first == first if error is None else error <= KNOWN * here.norm
     (mu,) = to_host(problem.mu)
-    previous = here.value + of_value if error is not None else math.inf + 0.0 * here.value
-    told = progress(problem, 1, round, here.value, previous, mu, here.norm + of_gradient, first)
-    return to_numpy(stop.finished(told))
+    length = here.norm if error is None else here.norm + error
+    return to_numpy(stop.finished(progress(problem, 1, round, here.value, previous, mu, length, first)))
 
 
 def _is_resolved(here: _Here) -> Array:
