@@ -315,8 +315,9 @@ class LinearModel(FiniteSum):
         """Return the remainders at the points ``(N, *shape)``, in single precision (`dualopt.objectives.remainder`)."""
         from dualopt.objectives.remainder import Remainder  # it is a linear model
 
-        own = {f.name: getattr(self, f.name) for f in fields(LinearModel)}
-        found = Remainder(**own | {"rows": self.rows.in_single}, whole=self, theta=theta, z=z)
+        names = (f.name for f in fields(LinearModel) if f.name != "rows")
+        own: dict[str, Any] = {name: getattr(self, name) for name in names}
+        found = Remainder(rows=self.rows.in_single, whole=self, theta=theta, z=z, **own)
         vars(found)["_preconditioners"] = self._preconditioners_in_single
         return found
 

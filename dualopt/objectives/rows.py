@@ -35,7 +35,17 @@ from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
 from dualopt.problem.inputs import row_numbers
 
-__all__ = ["Block", "ClientBlock", "ClientRows", "Group", "PaddedNumbers", "RowNumbers", "Sample", "predictors", "pulled_back"]
+__all__ = [
+    "Block",
+    "ClientBlock",
+    "ClientRows",
+    "Group",
+    "PaddedNumbers",
+    "RowNumbers",
+    "Sample",
+    "predictors",
+    "pulled_back",
+]
 
 Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
@@ -272,7 +282,7 @@ class ClientRows:
 
     def sum(
         self,
-        function: Callable[[Any, Array], tuple[Array, ...]],
+        function: Callable[..., tuple[Array, ...]],
         points: Array,
         sample: Sample | None = None,
         finish: Callable[..., tuple[Array, ...]] | None = None,
@@ -305,7 +315,8 @@ class ClientRows:
             for clients, blocks in self._units if sample is None else self._sampled_units(sample):
                 own: Any = None
                 total: tuple[Array, ...] | None = None
-                for own, result in _by_block(function, clients, blocks, points, numbers):
+                for point, result in _by_block(function, clients, blocks, points, numbers):
+                    own = point
                     total = result if total is None else tuple(a + b for a, b in zip(total, result, strict=True))
                 assert total is not None
                 yield clients, total if finish is None else finish(own, *total)
@@ -518,7 +529,11 @@ class PaddedNumbers(NamedTuple):
 
 
 def _by_block(
-    function: Callable[..., Any], clients: Index, blocks: Iterable[Any], points: Array, numbers: RowNumbers | PaddedNumbers | None
+    function: Callable[..., Any],
+    clients: Index,
+    blocks: Iterable[Any],
+    points: Array,
+    numbers: RowNumbers | PaddedNumbers | None,
 ) -> Iterator[tuple[Array, Any]]:
     """Yield the points of some clients, and what the function returns of each of their blocks."""
     own: Any = None

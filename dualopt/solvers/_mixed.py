@@ -182,7 +182,7 @@ def _begun(problem: LocalProblem, start: Array, last: State) -> _Here:
         d = masked(ended, last.solver.theta, d)
     stays = equal_rows(d, d) if remembers else equal_rows(start, center.theta)
     gradients, state = host_zeros(n), last.solver
-    if (new := host_places(~stays)):
+    if new := host_places(~stays):
         own, points = problem.objective.select(new), take_clients(start, new)
         f, grad_f = own.value_and_gradient(points)
         z = own.remainder(points).predictors()  # pyright: ignore[reportAttributeAccessIssue]
