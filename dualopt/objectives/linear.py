@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
@@ -21,9 +21,6 @@ from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientBlock, ClientRows, row_sums
 from dualopt.problem.inputs import Inputs, OffsetOrigin, as_offset, prepare, require_takes, row_weights, without_column
 from dualopt.spec import Spec, built, described, required
-
-if TYPE_CHECKING:
-    from dualopt.objectives.remainder import Remainder
 
 __all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
 
@@ -311,16 +308,6 @@ class LinearModel(FiniteSum):
         """The gradients that curvatures take: half of one for all rows, and less for some dense ones."""
         return tuple(0.5 if self.rows.is_sparse else 0.5 * -(-m // self._stride(m)) / m for m in self.sizes)
 
-    def remainder(self, theta: Array, z: Array | None = None) -> Remainder:
-        """Return the remainders at the points ``(N, *shape)``, in single precision (`dualopt.objectives.remainder`)."""
-        from dualopt.objectives.remainder import Remainder  # it is a linear model
-
-        names = (f.name for f in fields(LinearModel) if f.name != "rows")
-        own: dict[str, Any] = {name: getattr(self, name) for name in names}
-        found = Remainder(rows=self.rows.in_single, whole=self, theta=theta, z=z, **own)
-        vars(found)["_preconditioners"] = self._preconditioners_in_single
-        return found
-
     @cached_property
     def _preconditioners_in_single(self) -> dict[bytes, list[tuple[ClientBlock, Callable[[Array], Array]]]]:
         """Those of the remainders, whose points do not matter for them."""
@@ -542,7 +529,7 @@ def linear_model(
         Whether rows are copied. If not, dense ones without an ``intercept`` are used where they are, as long as those
         of the clients of one size lie one after the other: ``X`` must not change any more.
     precision : "double" or "mixed", default "double"
-        In which precision clients solve their local problems (`docs/precision.md`): "mixed" keeps a copy of the rows in
+        In which precision clients solve their local problems (`docs/benchmarks.md`): "mixed" keeps a copy of the rows in
         single precision, in which local solvers work; where they end, double precision checks whether their stopping
         rule holds. Models, values, states and certificates are in double precision all the same.
     peers : Communicator, optional

@@ -22,7 +22,7 @@ OPTIONAL_MEMBERS: dict[str, tuple[str, ...]] = {
     "curvatures": ("curvatures", "curvature_costs"),
     "exact": ("exact_minimiser",),
     "samples": ("sizes", "draw", "sample_gradient"),
-    "remainder": ("remainder",),
+    "remainder": ("precision",),
 }
 """The members that an objective has beside the common ones when its ``offers`` holds the key."""
 
@@ -64,9 +64,8 @@ class Objective(ABC):
         ``sample_gradient(theta, sample)``, the unbiased estimate of the gradients from these rows, ``(N, *shape)``.
         One sample may be used at two points.
     ``"remainder"``
-        ``remainder(theta)`` returns the objective of displacements ``d``, in single precision,
-        :math:`f_j(\theta_j + d_j) - f_j(\theta_j) - \langle\nabla f_j(\theta_j), d_j\rangle`, in which local solvers
-        work where an objective offers it (``dualopt/solvers/_mixed.py``).
+        ``precision`` is "mixed", and `dualopt.objectives.remainder.remainder` makes the functions of displacements in
+        single precision that local solvers minimise then (`dualopt.solvers._mixed`): of linear models alone.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from dualopt.objectives._weights import of_clients
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.rows import Block, PaddedNumbers, RowNumbers
 
-__all__ = ["Remainder"]
+__all__ = ["Remainder", "remainder"]
 
 KEPT = 64
 """Times the columns: up to so many rows of the largest client predictors are kept, less than the pairs of L-BFGS."""
@@ -50,7 +50,7 @@ class Remainder(LinearModel):
     >>> import numpy as np
     >>> from dualopt.objectives.linear import linear_model
     >>> f = linear_model(np.eye(2), np.array([-1.0, 1.0]), loss="logistic", mu=0.1, precision="mixed")
-    >>> D, d = f.remainder(np.ones((1, 3))), np.array([[1e-9, 0.0, 0.0]])
+    >>> D, d = remainder(f, np.ones((1, 3))), np.array([[1e-9, 0.0, 0.0]])
     >>> D.gradient(d.astype(np.float32)).dtype, float(D.gradient(d.astype(np.float32))[0, 0] * 1e9)
     (dtype('float32'), 0.1524968...)
     >>> (f.gradient(1 + 1e-3 * d) - f.gradient(np.ones(3)))[0, 0] * 1e12  # two numbers that agree to 12 digits
@@ -233,3 +233,12 @@ class Remainder(LinearModel):
         )
         vars(chosen)["_at"] = self._at.select(ids)
         return chosen
+
+
+def remainder(f: Any, theta: Array, z: Array | None = None) -> Remainder:
+    """Return the remainders of linear models at the points ``(N, *shape)``; `Remainder` says what ``z`` is."""
+    names = (field.name for field in fields(LinearModel) if field.name != "rows")
+    own: dict[str, Any] = {name: getattr(f, name) for name in names}
+    found = Remainder(rows=f.rows.in_single, whole=f, theta=theta, z=z, **own)
+    vars(found)["_preconditioners"] = f._preconditioners_in_single  # pyright: ignore[reportPrivateUsage]
+    return found

@@ -29,6 +29,7 @@ __all__ = [
     "sampled_solution",
     "solution",
     "to_host",
+    "works_in_single",
 ]
 
 
@@ -114,6 +115,15 @@ def is_smooth(objective: Any) -> bool:
     if math.isfinite(float(xp.max(objective.L))) or "hessian" in objective.offers:
         return True
     return float(xp.max(objective.mu)) == -math.inf
+
+
+def works_in_single(solver: LocalSolver, objective: Any) -> bool:
+    """Tell whether a solver works in single precision on the local problems of an objective.
+
+    The objective must offer remainders, and the solver need no more than values, gradients, products with Hessians and
+    preconditioners: ``single`` says so.
+    """
+    return "remainder" in objective.offers and getattr(solver, "single", False)
 
 
 def require_smooth(name: str, problem: LocalProblem, *, constant: bool = True) -> None:

@@ -17,7 +17,8 @@ where 16 is what gradients are taken to be right to elsewhere, too, and the last
 ``Remainder.rounding_of_products``. A client has done what its stopping rule asks for if the rule holds with the norm of
 the gradient and :math:`e_j` together. Otherwise :math:`F_j` is evaluated in double precision where it ended, which is
 its new center, and the rule is asked again with that. Who does not pass goes on from there in single precision, or in
-double precision if its gradient has not fallen to a half or is as small as the rounding of double precision.
+double precision if its gradient has not fallen to a half, is as small as the rounding of double precision, or the
+solver has done all the steps that it may do, which are counted anew then.
 
 **What leaves a client does not rest on any of this.** Solutions are points in double precision. Values, gradients and
 dual points that methods and certificates ask for are computed at these points from rows in double precision, when they
@@ -47,6 +48,7 @@ from dualopt.arrays.xp import (
     zeros_like,
 )
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, Origin
+from dualopt.objectives.remainder import remainder
 from dualopt.solvers._lazy import EvaluationOnDemand
 from dualopt.solvers._loop import (
     NOISE,
@@ -63,7 +65,7 @@ from dualopt.solvers._loop import (
 from dualopt.solvers.lbfgs import evaluate_start
 from dualopt.solvers.stopping import Steps, Stop
 
-__all__ = ["first_state", "solved", "works_in_single"]
+__all__ = ["first_state", "solved"]
 
 FALL = 0.5
 """The gradient has to fall to this part of what it was where a pass began, or double precision takes over."""
@@ -110,30 +112,17 @@ class _Pass(NamedTuple):
     out_of_steps: Array  # whom the solver has left for its number of steps
 
 
-def works_in_single(solver: LocalSolver, objective: Any) -> bool:
-    """Tell whether a solver works in single precision on the local problems of an objective.
-
-    The objective must offer remainders, and the solver need no more than values, gradients, products with Hessians and
-    preconditioners: ``single`` says so.
-    """
-    return "remainder" in objective.offers and getattr(solver, "single", False)
-
-
 def first_state(solver: LocalSolver, objective: Any) -> Any:
-    """Return the state of a solver before its first call, in the precision in which it will work."""
-    if not works_in_single(solver, objective):
-        return solver.initial_state(objective)
+    """Return the state before the first call of a solver that works in single precision."""
     nothing, point = zeros_like(objective.mu), nowhere(objective)
-    remainder = objective.remainder(zeros_like(point))
-    return State(solver.initial_state(remainder), Center(point, nothing, point, remainder.no_predictors()))
+    D = remainder(objective, zeros_like(point))
+    return State(solver.initial_state(D), Center(point, nothing, point, D.no_predictors()))
 
 
 def solved(
     solver: LocalSolver, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any, round: Round | None
 ) -> LocalSolution:
-    """Solve local problems by a solver, in single precision where it can."""
-    if not works_in_single(solver, problem.objective):
-        return solver(problem, start, stop, solver_state, round)
+    """Solve local problems by a solver that works in single precision (``works_in_single``)."""
     round = first_round(problem.n_clients) if round is None else round
     here = _begun(problem, start, solver_state or first_state(solver, problem.objective))
     first: Array = None  # the norms of the gradients where the call began
@@ -144,19 +133,14 @@ def solved(
         first = found.began.norm if first is None else first
         now = found.ended
         right = _is_right(stop, part, round, now, first[ids], now.value + found.error.value, found.error.norm)
-        over = right | (found.out_of_steps & (not isinstance(stop, Steps)))
-        if not over.all():
-            left = host_places(~over)
+        if left := host_places(~right):
             now = merge_clients(now, _centered(part.select(left), take_clients(now, left)), left)
-            right = right | (~over & _is_right(stop, part, round, now, first[ids], found.began.value))
-        for k in host_places(over & ~right):
-            status[ids[k]] = "max_iter"
+            right = right | _is_right(stop, part, round, now, first[ids], found.began.value)
         lost = ~(now.norm < math.inf)  # or no number
         here = merge_clients(here, now if not lost.any() else masked(~lost, now, own), ids)
-        further = ~over & ~right
         fell = (now.norm <= FALL * found.began.norm) | (_length(own.d) > 0)
-        goes_on = further & ~lost & fell & _is_resolved(now)
-        double += [ids[k] for k in host_places(further & ~goes_on)]
+        goes_on = ~right & ~lost & fell & ~found.out_of_steps & _is_resolved(now)
+        double += [ids[k] for k in host_places(~right & ~goes_on)]
         ids = [ids[k] for k in host_places(goes_on)]
     if double:
         double.sort()
@@ -185,7 +169,7 @@ def _begun(problem: LocalProblem, start: Array, last: State) -> _Here:
     if new := host_places(~stays):
         own, points = problem.objective.select(new), take_clients(start, new)
         f, grad_f = own.value_and_gradient(points)
-        z = own.remainder(points).predictors()  # pyright: ignore[reportAttributeAccessIssue]
+        z = remainder(own, points).predictors()
         center = merge_clients(center, Center(points, f, grad_f, z), new)
         gradients[new] = 1.5 if z.shape[-1] else 1.0
         nothing = _nothing(points)
@@ -199,9 +183,9 @@ def _one_pass(
     """Let the solver go on in single precision."""
     center, d, unit = here.center, here.d, NOISE * epsilon(here.d)
     there = problem.extend(center.theta, center.f, center.grad_f)
-    remainder = problem.objective.remainder(center.theta, center.z)  # pyright: ignore[reportAttributeAccessIssue]
+    D = remainder(problem.objective, center.theta, center.z)
     local = LocalProblem(
-        objective=remainder,
+        objective=D,
         linear=_single(there.gradient),
         weight=_single(problem.weight),
         center=None if problem.center is None else _nothing(center.theta),
@@ -221,7 +205,7 @@ def _one_pass(
     d, ended = found.theta, found.evaluation
     above, slope, rest = _in_host(ended.value, norm(ended.gradient), ended.f)
     linear, curved, length, products = _in_host(
-        norm(local.linear), norm(ended.grad_f), norm(d), remainder.rounding_of_products(d)
+        norm(local.linear), norm(ended.grad_f), norm(d), D.rounding_of_products(d)
     )
     weight = problem.weight if isinstance(problem.weight, float | int) else to_numpy(problem.weight)
     of_gradient = unit * (linear + curved + weight * length) + products
@@ -235,9 +219,9 @@ def _one_pass(
 
 def _centered(problem: LocalProblem, here: _Here) -> _Here:
     """Return the same with centers where clients are, at the price of a gradient in double precision."""
-    remainder = problem.objective.remainder(here.center.theta, here.center.z)  # pyright: ignore
+    D = remainder(problem.objective, here.center.theta, here.center.z)
     theta = _points(here)
-    center = Center(theta, *remainder.with_predictors(here.d))
+    center = Center(theta, *D.with_predictors(here.d))
     there = problem.extend(*center[:3])
     value, now = to_host(there.value, norm(there.gradient))
     nothing = _nothing(theta)
@@ -255,7 +239,7 @@ def _in_double(
     if hasattr(state, "grad_f"):
         state = state._replace(theta=center.theta, f=center.f, grad_f=center.grad_f)
     ends = solver(replace(problem, origin=Origin(0.0 * first, first)), center.theta, stop, state, round)
-    z = problem.objective.remainder(ends.theta).predictors()  # pyright: ignore[reportAttributeAccessIssue]
+    z = remainder(problem.objective, ends.theta).predictors()
     nothing, evaluation = _nothing(ends.theta), ends.evaluation
     half = 0.5 if z.shape[-1] else 0.0
     return _Here(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import array_api_strict
 import numpy as np
@@ -16,15 +17,16 @@ from dualopt import AndersonFedSplit, DualFL, FedAvg, FedDyn, NonconvexPenalty, 
 from dualopt.engine import Blocks
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import iterate
+from dualopt.lab.contracts.solver_problems import move_problem
 from dualopt.objectives.local_problem import Evaluation, LocalProblem
-from dualopt.objectives.remainder import Remainder
+from dualopt.objectives.remainder import Remainder, remainder
 from dualopt.problem.build import build_problem
+from dualopt.problem.options import ProblemOptions
 from dualopt.runs import reference
 from dualopt.runs.certificates import certificate
 from dualopt.solvers import LBFGS, Gradient, NewtonCG, _mixed
 from dualopt.solvers._mixed import first_state, solved
 from dualopt.solvers.stopping import GradientNorm, GradientReduction, RelativeEnergy, Steps
-from tests.problems import converted
 
 SIZES = (3, 41, 17, 17, 90)
 LOSSES = ("logistic", "multinomial", "huber", "squared-hinge")
@@ -42,7 +44,7 @@ def lopsided(loss: str = "logistic", *, storage: str = "dense", seed: int = 0, m
         "huber": X @ rng.normal(size=6) + rng.normal(size=m),
     }
     y = labels.get(loss, np.sign(rng.normal(size=m) + X[:, 0]))
-    parts = [list(range(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [list(range(a, b)) for a, b in pairwise(ends)]
     X = csr_array(X) if storage == "sparse" else X
     return linear_model(
         X, y, loss=loss, mu=mu, clients=parts, storage=storage, precision=precision, client_weights=[1, 2, 3, 1, 5]
@@ -60,7 +62,7 @@ def test_remainders_are_right_relative_to_themselves(loss: str, storage: str) ->
     f = lopsided(loss, storage=storage)
     theta, length = point(f, 0.3), 1e-4
     d = point(f, length, 2).astype(np.float32)
-    D, there = f.remainder(theta), theta + d.astype(float)
+    D, there = remainder(f, theta), theta + d.astype(float)
     value, gradient = D.value_and_gradient(d)
     assert value.dtype == gradient.dtype == np.float32
     f0, g0 = f.value_and_gradient(theta)
@@ -77,22 +79,24 @@ def test_remainders_are_right_relative_to_themselves(loss: str, storage: str) ->
     )
     ids = [3, 0, 4]
     np.testing.assert_array_equal(D.select(ids).gradient(d[ids]), gradient[ids])
-    np.testing.assert_array_equal(f.select(ids).remainder(theta[ids]).gradient(d[ids]), gradient[ids])
+    np.testing.assert_array_equal(remainder(f.select(ids), theta[ids]).gradient(d[ids]), gradient[ids])
 
 
 def test_predictors_are_kept() -> None:
     """Those of a pass in double precision are those of the rows, and remainders with them the same to rounding."""
     f = lopsided("multinomial")
-    D, d = f.remainder(point(f, 0.3)), point(f, 0.1, 2).astype(np.float32)
+    D, d = remainder(f, point(f, 0.3)), point(f, 0.1, 2).astype(np.float32)
     value, gradient, z = D.with_predictors(d)
     there = D.theta + d.astype(float)
     np.testing.assert_allclose(value, f.value(there), rtol=1e-14)
     np.testing.assert_allclose(gradient, f.gradient(there), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(z, f.remainder(there).predictors(), rtol=1e-5, atol=1e-4)
-    assert z.shape == (5, 3, 90) and not z[0, :, 3:].any() and z[0, :, :3].all()
+    np.testing.assert_allclose(z, remainder(f, there).predictors(), rtol=1e-5, atol=1e-4)
+    assert z.shape == (5, 3, 90)
+    assert z[0, :, :3].all()
+    assert not z[0, :, 3:].any()
     step = point(f, 1e-3, 4).astype(np.float32)
     np.testing.assert_allclose(
-        f.remainder(there, z).gradient(step), f.remainder(there).gradient(step), rtol=1e-4, atol=1e-6
+        remainder(f, there, z).gradient(step), remainder(f, there).gradient(step), rtol=1e-4, atol=1e-6
     )
 
 
@@ -101,7 +105,7 @@ def gradients(problem: LocalProblem, theta) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "solver", [LBFGS(), LBFGS(precondition=False, history=3), NewtonCG(), Gradient(max_iter=20000)]
+    "solver", [LBFGS(), LBFGS(precondition=False, history=3), NewtonCG(), Gradient(max_iter=20_000)]
 )
 @pytest.mark.parametrize("loss", LOSSES)
 def test_rules_hold_in_double_precision(loss: str, solver) -> None:
@@ -161,11 +165,11 @@ def test_double_precision_takes_over() -> None:
 
 @pytest.mark.parametrize("method", [AndersonFedSplit(), DualFL(), FedDyn()])
 def test_the_same_rounds(method) -> None:
-    """To certified 1e-4 and 1e-10 the rounds are those of double precision, or a few more or less."""
+    """To certified 1e-4 and 1e-10 the rounds are at most those of double precision and a few more."""
     for tol in (1e-4, 1e-10):
         counts = [len(run(method, lopsided("logistic", precision=p), rounds=600, tol=tol)) for p in ("double", "mixed")]
         assert counts[0] < 600
-        assert abs(counts[1] - counts[0]) <= 2 + counts[0] // 20
+        assert counts[1] <= counts[0] + 2 + counts[0] // 20
 
 
 @cache
@@ -183,7 +187,7 @@ def test_certificates_hold() -> None:
         assert worst <= 0.0
 
 
-def violation(f, minimum: float, rounds: int = 40) -> float:
+def violation(f, minimum: float, rounds: int = 24) -> float:
     """Return the largest amount by which a certified gap is below E - E*, less the rounding of the two energies."""
     found = []
     for method in (AndersonFedSplit(), DualFL()):
@@ -204,7 +208,7 @@ def test_certificates_of_single_precision_would_not(monkeypatch) -> None:
         return self._problem.extend(self._theta, value.astype(float), gradient.astype(float))
 
     monkeypatch.setattr(_mixed._EvaluationAtCenters, "_found", property(in_single))
-    assert violation(lopsided(), least(0, "logistic", 0.03)) > 0.0
+    assert violation(lopsided(), least(0, "logistic", 0.03), rounds=40) > 0.0
 
 
 def test_single_precision_alone_would_stall(monkeypatch) -> None:
@@ -251,11 +255,16 @@ def test_where_clients_are_does_not_matter(tmp_path) -> None:
     np.testing.assert_array_equal(here["certificate"], there["certificate"])
     whole = run(AndersonFedSplit(), f, rounds=12)
     kept = Checkpoint(tmp_path / "run", seconds=0)
-    run(AndersonFedSplit(), f, rounds=12, checkpoint=kept, callback=lambda p: p.row["round"] == 5)
-    again = run(AndersonFedSplit(), f, rounds=12, checkpoint=replace(kept, resume=True))
+    run(AndersonFedSplit(), f, rounds=12, checkpoint=kept, callback=lambda _, row: row["round"] == 5)
+    again = run(AndersonFedSplit(), f, rounds=12, checkpoint=Checkpoint(tmp_path / "run", resume=True))
     np.testing.assert_array_equal(again.theta, whole.theta)
     with pytest.raises(ValueError, match="precision"):
-        run(AndersonFedSplit(), replace(f, precision="double"), rounds=12, checkpoint=replace(kept, resume=True))
+        run(
+            AndersonFedSplit(),
+            replace(f, precision="double"),
+            rounds=12,
+            checkpoint=Checkpoint(tmp_path / "run", resume=True),
+        )
 
 
 def test_gradients_are_counted() -> None:
@@ -273,7 +282,7 @@ def test_gradients_are_counted() -> None:
 def test_another_library() -> None:
     """Arrays of another library that follows the standard give the same to rounding."""
     f = lopsided("multinomial")
-    g = converted(f, lambda x: array_api_strict.asarray(x))
+    g = move_problem(LocalProblem(objective=f), array_api_strict.asarray).objective
     found, other = (run(FedDyn(), h, rounds=6, certify_every=1) for h in (f, g))
     np.testing.assert_allclose(np.asarray(other.theta), found.theta, rtol=1e-4, atol=1e-5)
 
@@ -281,15 +290,15 @@ def test_another_library() -> None:
 def test_what_does_not_go_together() -> None:
     """Refused in one sentence; where an objective has no remainder, or a solver needs samples, all is as without."""
     X, y = np.ones((4, 2)), np.array([1.0, -1.0, 1.0, -1.0])
-    with pytest.raises(ValueError, match=r"precision must be one of double, mixed, not 'half'"):
+    with pytest.raises(ValueError, match=r"precision must be one of double, mixed, not half"):
         linear_model(X, y, loss="logistic", mu=1.0, precision="half")
     with pytest.raises(ValueError, match="precision must be double for features in single precision"):
         linear_model(X.astype(np.float32), y, loss="logistic", mu=1.0, precision="mixed")
     with pytest.raises(ValueError, match=r"precision must be double where X has entries above .* scale X"):
         linear_model(1e30 * X, y, loss="logistic", mu=1.0, precision="mixed")
-    for more in ("model=mlp=5", "penalty=0.1"):
+    for more in ({"model": "mlp=5"}, {"penalty": 0.1}):
         with pytest.raises(ValueError, match="precision must be double for networks and with a penalty"):
-            build_problem(f"problem: digits, rows=100, clients=2, precision=mixed, {more}")
+            build_problem(ProblemOptions(data="digits", rows=100, clients=2, precision="mixed", **more))
     with pytest.raises(ValueError, match="precision must be one of double, mixed; not 'single'"):
         build_problem("problem: digits, rows=100, precision=single")
     assert "remainder" in build_problem("problem: digits, rows=100, clients=2, precision=mixed").objective.offers
