@@ -529,9 +529,9 @@ def linear_model(
         Whether rows are copied. If not, dense ones without an ``intercept`` are used where they are, as long as those
         of the clients of one size lie one after the other: ``X`` must not change any more.
     precision : "double" or "mixed", default "double"
-        In which precision clients solve their local problems (`docs/benchmarks.md`): "mixed" keeps a copy of the rows in
-        single precision, in which local solvers work; where they end, double precision checks whether their stopping
-        rule holds. Models, values, states and certificates are in double precision all the same.
+        Of the local work: "mixed" keeps a copy of the rows in single precision, in which local solvers minimise where
+        they can tell by it whether their stopping rule holds. Models, values, states and certificates are in double
+        precision all the same. For large dense data (`docs/benchmarks.md` says when it pays).
     peers : Communicator, optional
         The processes that hold the other clients, such as ``dualopt.engine.MPI()``; all of them call this function,
         each with its own rows and clients. What depends on all rows, such as the storage, is agreed among them.
