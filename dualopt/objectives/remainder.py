@@ -55,7 +55,7 @@ class Remainder(LinearModel):
     >>> gradient.dtype, round(float(gradient[0, 0]) * 1e9, 6)
     (dtype('float32'), 0.152497)
     >>> difference = f.gradient(np.ones(3) + 1e-3 * d) - f.gradient(np.ones(3))
-    >>> round(float(difference[0, 0]) * 1e12, 3)  # of two numbers that agree to 12 digits: the fifth one here is wrong
+    >>> round(float(difference[0, 0]) * 1e12, 3)  # of two numbers that agree to 12 digits
     0.153
     """
 
