@@ -21,6 +21,7 @@ from dualopt.objectives import Objective
 from dualopt.objectives._weights import mean, of_clients, shares, total
 from dualopt.objectives.scales import own_clients
 from dualopt.solvers import LocalSolution
+from dualopt.solvers._loop import works_in_single
 
 __all__ = [
     "Proposed",
@@ -54,7 +55,14 @@ class Proposed(NamedTuple):
 
 def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
     """Return the states of the local solvers before their first call; methods that never solve have no solver."""
-    return () if algorithm.solver is None else algorithm.solver.initial_state(own_clients(objective))
+    solver, own = algorithm.solver, own_clients(objective)
+    if solver is None:
+        return ()
+    if not works_in_single(solver, own):
+        return solver.initial_state(own)
+    from dualopt.solvers._mixed import first_state  # few runs do
+
+    return first_state(solver, own)
 
 
 def propose(

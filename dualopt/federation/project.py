@@ -89,6 +89,8 @@ class Project(Typed):
         Weights of the sites in the mean: equal, rows, or numbers such as 3,1,2, in the order of the sites.
     dtype : str
         float64 or float32.
+    precision : str
+        Of the local work of the sites: double, or mixed (:func:`dualopt.linear_model`).
     storage : str
         How features are kept: dense, sparse or auto (for the faster; sites may differ).
     rounds, tol, atol, certify_every, participation, scales, compressor, seed
@@ -140,6 +142,7 @@ class Project(Typed):
     least_rows: int = 5
     client_weights: str = "equal"
     dtype: str = "float64"
+    precision: str = "double"
     storage: str = "auto"
     rounds: int = 100
     tol: float = 1e-6
@@ -332,6 +335,7 @@ class Project(Typed):
     def _check_problem(self) -> None:
         for name, words in (
             ("dtype", ("float64", "float32")),
+            ("precision", ("double", "mixed")),
             ("storage", ("auto", "dense", "sparse")),
         ):
             require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))

@@ -251,6 +251,7 @@ def objective_of(project: Project, X: Any, y: Any, number: int = 0, offset: Any 
         offset=offset,
         client_weights=weights,
         storage=project.storage,
+        precision=project.precision,
     )
 
 

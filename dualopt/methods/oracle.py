@@ -13,7 +13,7 @@ from dualopt.objectives import LocalProblem, Objective, Reweighted
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.objectives.scales import in_own_units
 from dualopt.solvers import LocalSolution, LocalSolver
-from dualopt.solvers._loop import evaluated, norm
+from dualopt.solvers._loop import evaluated, norm, works_in_single
 from dualopt.solvers.newton import conjugate_gradients
 from dualopt.solvers.stopping import Stop
 
@@ -132,10 +132,10 @@ class Oracle:
         )
         stop = self._stop if stop is None else stop
         if solver is None:
-            self._last = self._solver(problem, self._stacked(start), stop, self.solver_state, self._round)
+            self._last = self._solved(self._solver, problem, self._stacked(start), stop, self.solver_state)
             self.solver_state = self._last.solver_state
         else:
-            self._last = solver(problem, self._stacked(start), stop, (), self._round)
+            self._last = self._solved(solver, problem, self._stacked(start), stop, ())
         self._charge(self._last.gradients)
         return self._asked(self._last)
 
@@ -244,6 +244,15 @@ class Oracle:
         if self._last is None:
             status = ("converged",) * self.objective.n_clients
             self._last = LocalSolution(theta, None, None, None, self.solver_state, (), status)
+
+    def _solved(
+        self, solver: LocalSolver, problem: LocalProblem, start: Array, stop: Stop, state: Any
+    ) -> LocalSolution:
+        if not works_in_single(solver, problem.objective):
+            return solver(problem, start, stop, state, self._round)
+        from dualopt.solvers._mixed import solved  # few runs do
+
+        return solved(solver, problem, start, stop, state, self._round)
 
     def _stacked(self, x: Array) -> Array:
         return broadcast(x, self._shape)

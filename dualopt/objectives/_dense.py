@@ -105,6 +105,14 @@ class Group:
         """Number ``p`` of columns."""
         return self.X.shape[2]
 
+    def in_single(self) -> Group:
+        """Return the group with features and weights in single precision, copied once; labels are what they are."""
+        if "single" not in self.cache:
+            xp = array_namespace(self.X)
+            X, w = (xp.astype(x, xp.float32) for x in (self.X, self.w))
+            self.cache["single"] = type(self)(X=X, y=self.y, w=w)
+        return self.cache["single"]
+
     def select(self, positions: Sequence[int]) -> Group:
         """Return a group of the clients at these positions alone, a copy."""
         X, y, w = take_clients((self.X, self.y, self.w), positions)
@@ -239,8 +247,8 @@ class Group:
 
         def woodbury(v: Array) -> Array:
             v = back @ v
-            products = v @ transposed(X) * root @ vectors * scale
-            return outputs @ ((v - (products @ inverse * root) @ X) / ridge)
+            products = part.block.predict(v) * root @ vectors * scale
+            return outputs @ ((v - part.block.pull_back(products @ inverse * root)) / ridge)
 
         return woodbury
 
@@ -263,8 +271,8 @@ class Group:
         root = array_namespace(X).sqrt(w)[:, None, :]
 
         def woodbury(v: Array) -> Array:
-            products = v @ transposed(X) * root
-            return (v - (products @ inverse * root) @ X) / ridge
+            products = part.block.predict(v) * root
+            return (v - part.block.pull_back(products @ inverse * root)) / ridge
 
         return woodbury
 

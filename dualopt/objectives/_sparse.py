@@ -275,6 +275,15 @@ class SparseGroup:
         """Number ``m`` of rows of each client."""
         return self.y.shape[1]
 
+    def in_single(self) -> SparseGroup:
+        """Return the group with features and weights in single precision, copied once; labels are what they are."""
+        if (key := ("single", 0, 0.0)) not in self.cache:
+            xp = array_namespace(self.w)
+            data, w = (xp.astype(x, xp.float32) for x in (self.X.data, self.w))
+            X = csr_matrix(data, self.X.indices, self.X.indptr, self.X.shape)
+            self.cache[key] = replace(self, X=X, w=w, cache={})
+        return self.cache[key]
+
     def select(self, positions: Sequence[int]) -> SparseGroup:
         """Return a group of the clients at these positions alone, a copy."""
         m = self.n_rows

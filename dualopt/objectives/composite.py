@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dualopt.arrays.xp import Array
+from dualopt.objectives.objective import OPTIONAL_MEMBERS
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.regularisers import WithoutIntercept, Zero
 from dualopt.spec import built
@@ -48,6 +49,8 @@ class Composite(ObjectiveWrapper):
     >>> trace.theta.round(6).tolist(), round(float(trace["energy"][-1]), 6)
     ([1.5, 0.0], -2.25)
     """
+
+    forwarded: ClassVar[frozenset[str]] = frozenset(OPTIONAL_MEMBERS)
 
     objective: Any
     regulariser: Any = field()  # without field() the default of the base class would be taken

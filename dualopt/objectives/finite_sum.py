@@ -105,7 +105,7 @@ class FiniteSum(Objective):
         def finish(points: Array, value: Array) -> tuple[Array]:
             return (self._value_with_ridge(value, points),)
 
-        return self.rows.sum(self._block_value, self._points(theta), finish=finish)[0]
+        return self._summed(self._block_value, self._points(theta), finish=finish)[0]
 
     def gradient(self, theta: Array) -> Array:
         """Return the gradients (subgradients where nonsmooth), shape ``(N, *shape)``; no values are computed."""
@@ -146,7 +146,7 @@ class FiniteSum(Objective):
         def finish(points: Array, value: Array, gradient: Array) -> tuple[Array, Array]:
             return self._value_with_ridge(value, points), self._with_ridge(gradient, points)
 
-        value, gradient = self.rows.sum(self._block_value_and_gradient, self._points(theta), finish=finish)
+        value, gradient = self._summed(self._block_value_and_gradient, self._points(theta), finish=finish)
         return value, self._shaped(gradient)
 
     def _block_value(self, block: Block, points: Array) -> tuple[Array]:
@@ -206,7 +206,11 @@ class FiniteSum(Objective):
         return self._gradient(theta, sample)
 
     def _gradient(self, theta: Array, sample: Sample | None) -> Array:
-        return self._shaped(self.rows.sum(self._block_gradient, self._points(theta), sample, self._finish)[0])
+        return self._shaped(self._summed(self._block_gradient, self._points(theta), sample, self._finish)[0])
+
+    def _summed(self, *arguments: Any, **options: Any) -> tuple[Array, ...]:
+        """Add over the rows, as `ClientRows.sum` does."""
+        return self.rows.sum(*arguments, **options)
 
     def select(self, ids: Sequence[int]) -> Self:
         """Return the objective of the clients ``ids``; data and cached factors are shared, not copied."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, largest, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -28,6 +28,7 @@ TYPICAL_ROWS = 256  # of a client, whose mean curvature stands for that of all
 LEAST_BEND = 1e-3  # times the typical curvature: no output counts as flatter
 LARGEST_SIDE = 2**10  # of Gram matrices whose eigenvectors are kept: they take twice the time of an inverse
 SHOWN = 3  # names in the text that stands for a model
+PRECISIONS = ("double", "mixed")  # of local solvers
 COMPUTED = ("L", "_norms", "_offset_norms")  # once per client, and kept by ``select``
 
 
@@ -61,6 +62,8 @@ class LinearModel(FiniteSum):
         The names of columns and clients, where data had some.
     intercept : bool
         Whether the last column is the constant one that :func:`linear_model` appends.
+    precision : "double" or "mixed"
+        Whether local solvers work in single precision where they can (`dualopt.solvers._mixed`).
 
     Examples
     --------
@@ -80,6 +83,7 @@ class LinearModel(FiniteSum):
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
     intercept: bool = False
+    precision: str = "double"
 
     def __repr__(self) -> str:
         """Say what there is; names are counted from the fourth on."""
@@ -222,6 +226,8 @@ class LinearModel(FiniteSum):
             more.add("exact")
         if hasattr(loss, "hessian_sum") and self._side <= LARGEST_SIDE:
             more.add("curvatures")
+        if self.precision == "mixed" and math.isfinite(loss.curvature):
+            more.add("remainder")
         return frozenset({"samples", "preconditioner"} | more)
 
     @property
@@ -301,6 +307,18 @@ class LinearModel(FiniteSum):
     def curvature_costs(self) -> tuple[float, ...]:
         """The gradients that curvatures take: half of one for all rows, and less for some dense ones."""
         return tuple(0.5 if self.rows.is_sparse else 0.5 * -(-m // self._stride(m)) / m for m in self.sizes)
+
+    @cached_property
+    def _preconditioners_in_single(self) -> dict[bytes, list[tuple[ClientBlock, Callable[[Array], Array]]]]:
+        """Those of the remainders, whose points do not matter for them."""
+        return {}
+
+    @cached_property
+    def _product_roundings(self) -> Array:
+        """The numbers of `Remainder.rounding_of_products` that are the same at all points, shape ``(N,)``."""
+        parts = ((part.block.clients, (largest(part.block.w, axis=-1),)) for _, part in self.rows.parts)
+        heaviest, xp = self.rows.assemble(parts)[0], array_namespace(self.mu)
+        return self.loss.curvature * self.longest_rows * xp.sqrt(self.n_features * heaviest * self.moment_traces)
 
     @staticmethod
     def _stride(rows: int) -> int:
@@ -450,6 +468,7 @@ def linear_model(
     client_weights: Any = "equal",
     storage: str = "auto",
     copy: bool = True,
+    precision: str = "double",
     peers: Communicator = ALONE,
 ) -> LinearModel:
     r"""Build a :class:`LinearModel` from rows and a partition.
@@ -509,6 +528,10 @@ def linear_model(
     copy : bool, default True
         Whether rows are copied. If not, dense ones without an ``intercept`` are used where they are, as long as those
         of the clients of one size lie one after the other: ``X`` must not change any more.
+    precision : "double" or "mixed", default "double"
+        Of the local work: "mixed" keeps a copy of the rows in single precision, in which local solvers minimise where
+        they can tell by it whether their stopping rule holds. Models, values, states and certificates are in double
+        precision all the same. For large dense data (`docs/benchmarks.md` says when it pays).
     peers : Communicator, optional
         The processes that hold the other clients, such as ``dualopt.engine.MPI()``; all of them call this function,
         each with its own rows and clients. What depends on all rows, such as the storage, is agreed among them.
@@ -539,6 +562,7 @@ def linear_model(
     if not (is_number(mu) and math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
     intercept = kind_of_intercept(intercept)
+    require(precision in PRECISIONS, f"precision must be one of {', '.join(PRECISIONS)}", precision)
     if weights is not None and (sample_weight is not None or class_weight is not None):
         raise ValueError("weights must not be given beside sample_weight or class_weight, which they would undo.")
     origin = OffsetOrigin.of(offset, exposure)
@@ -565,6 +589,7 @@ def linear_model(
             "client_weights": kind_of_weights(client_weights),
             "offset": "none" if origin is None else origin.kind,
             "storage": storage,
+            "precision": precision,
             "type of X": str(data.X.dtype),
             "number of columns of X": data.X.shape[1],
         }
@@ -586,6 +611,9 @@ def linear_model(
         copy=copy,
         peers=peers,
     )
+    if precision == "mixed":
+        with peers.together():
+            rows.require_single()
     return LinearModel(
         loss=data.loss if offset is None else with_offset(data.loss),
         ridge=float(mu),
@@ -597,6 +625,7 @@ def linear_model(
         feature_names=data.feature_names,
         client_names=data.client_names,
         intercept=intercept != "none",
+        precision=precision,
     )
 
 

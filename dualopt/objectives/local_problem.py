@@ -14,7 +14,7 @@ from dualopt.arrays.xp import Array, array_namespace, broadcast, reshape
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
 
-__all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"]
+__all__ = ["Evaluation", "LocalProblem", "Origin", "client_dot", "gap_bound", "per_client"]
 
 
 def per_client(numbers: float | Array, like: Array) -> float | Array:
@@ -41,6 +41,13 @@ def gap_bound(squared_norm: Array, mu: Array) -> Array:
     xp = array_namespace(squared_norm)
     convex = mu > 0
     return xp.where(convex, squared_norm / xp.where(convex, 2.0 * mu, 1.0), math.inf)
+
+
+class Origin(NamedTuple):
+    """Where a call of a local solver began, of a problem whose variable is how far it has gone since."""
+
+    value: Array  # (N,)  what is to be added to the values
+    norm: Array  # (N,)  of the gradient at the start of the call
 
 
 class Evaluation(NamedTuple):
@@ -76,6 +83,8 @@ class LocalProblem:
         Center of the proximal term; needed when ``weight`` is not zero.
     unit : array, shape (N,), optional
         How many times ``F_j`` is the function that a method asks for, whose steps and tolerances are in its own units.
+    origin : Origin, optional
+        Of a problem that goes on with another one: what stopping rules are told of that, in host memory.
 
     Raises
     ------
@@ -97,6 +106,7 @@ class LocalProblem:
     weight: float | Array = 0.0
     center: Array | None = None
     unit: Array | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if self.center is None and not self._plain:
@@ -192,6 +202,7 @@ class LocalProblem:
             weight=self.weight if isinstance(self.weight, float | int | Fraction) else take_clients(self.weight, ids),
             center=self.center if shared_center else take_clients(self.center, ids),
             unit=take_clients(self.unit, ids),
+            origin=take_clients(self.origin, ids),
         )
 
     def added_value(self, theta: Array) -> Array | float:

@@ -22,6 +22,7 @@ OPTIONAL_MEMBERS: dict[str, tuple[str, ...]] = {
     "curvatures": ("curvatures", "curvature_costs"),
     "exact": ("exact_minimiser",),
     "samples": ("sizes", "draw", "sample_gradient"),
+    "remainder": ("precision",),
 }
 """The members that an objective has beside the common ones when its ``offers`` holds the key."""
 
@@ -62,6 +63,9 @@ class Objective(ABC):
         replacement from its own generator (lengths may differ and rows may repeat; ``batch=None`` is every row once);
         ``sample_gradient(theta, sample)``, the unbiased estimate of the gradients from these rows, ``(N, *shape)``.
         One sample may be used at two points.
+    ``"remainder"``
+        ``precision`` is "mixed", and `dualopt.objectives.remainder.remainder` makes the functions of displacements in
+        single precision that local solvers minimise then (`dualopt.solvers._mixed`): of linear models alone.
 
     Examples
     --------

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.tree import is_everybody
 from dualopt.arrays.xp import (
@@ -34,7 +35,17 @@ from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
 from dualopt.problem.inputs import row_numbers
 
-__all__ = ["Block", "ClientBlock", "ClientRows", "Group", "Sample", "predictors", "pulled_back"]
+__all__ = [
+    "Block",
+    "ClientBlock",
+    "ClientRows",
+    "Group",
+    "PaddedNumbers",
+    "RowNumbers",
+    "Sample",
+    "predictors",
+    "pulled_back",
+]
 
 Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
@@ -271,10 +282,11 @@ class ClientRows:
 
     def sum(
         self,
-        function: Callable[[Any, Array], tuple[Array, ...]],
+        function: Callable[..., tuple[Array, ...]],
         points: Array,
         sample: Sample | None = None,
         finish: Callable[..., tuple[Array, ...]] | None = None,
+        numbers: RowNumbers | PaddedNumbers | None = None,
     ) -> tuple[Array, ...]:
         """Add what ``function(block, points of its clients)`` returns over the blocks of each client.
 
@@ -290,6 +302,9 @@ class ClientRows:
         finish : callable, optional
             Returns the results of some clients from their points and their sums, ``finish(points, *sums)``. It is
             called as soon as their rows are added, when both are still in the cache.
+        numbers : RowNumbers, optional
+            What is known of all rows, of which ``function(block, points, own)`` is told those of the block, ``own``
+            of shape ``(c, q, b)``; not with a ``sample``.
 
         Returns
         -------
@@ -300,14 +315,56 @@ class ClientRows:
             for clients, blocks in self._units if sample is None else self._sampled_units(sample):
                 own: Any = None
                 total: tuple[Array, ...] | None = None
-                for block in blocks:
-                    own = block.points(points) if own is None else own
-                    result = function(block, own)
+                for point, result in _by_block(function, clients, blocks, points, numbers):
+                    own = point
                     total = result if total is None else tuple(a + b for a, b in zip(total, result, strict=True))
                 assert total is not None
                 yield clients, total if finish is None else finish(own, *total)
 
         return self.assemble(results())
+
+    def numbers(
+        self, function: Callable[..., Array], points: Array, numbers: RowNumbers | PaddedNumbers | None = None
+    ) -> RowNumbers:
+        """Return what ``function(block, points of its clients)`` says of each row, shape ``(c, q, b)``.
+
+        Where ``numbers`` are known already the function is told those of the block, as in `sum`.
+        """
+        host, found, place = array_namespace(self.group), defaultdict(list), 0 * self.group
+        counts: dict[int, int] = defaultdict(int)
+        for clients, blocks in self._units:
+            g = int(self.group[clients.ids[0]])
+            parts = [own for _, own in _by_block(function, clients, blocks, points, numbers)]
+            found[g].append(array_namespace(*parts).concat(parts, axis=-1) if len(parts) > 1 else parts[0])
+            place[clients.ids] = counts[g] + host.arange(len(clients))
+            counts[g] += len(clients)
+        whole = {g: array_namespace(*x).concat(x, axis=0) if len(x) > 1 else x[0] for g, x in found.items()}
+        return RowNumbers(whole, self.group, place)
+
+    def require_single(self) -> None:
+        """Refuse features that have no copy in single precision, or that have one already.
+
+        Raises
+        ------
+        ValueError
+            If features are in single precision, or squares of rows would overflow in it.
+        """
+        like = self.like
+        xp = array_namespace(like)
+        require(like.dtype == xp.float64, "precision must be double for features in single precision", "mixed")
+        bound = math.sqrt(float(xp.finfo(xp.float32).max) / self.n_features)
+        for group in self.groups:
+            X = group.X.data if is_sparse(group.X) else group.X
+            if X.shape[0] and not -bound <= float(xp.min(X)) <= float(xp.max(X)) <= bound:
+                raise ValueError(
+                    f"precision must be double where X has entries above {bound:.2g}, whose squares cannot be summed "
+                    "in single precision: scale X."
+                )
+
+    @cached_property
+    def in_single(self) -> ClientRows:
+        """The same rows with features and weights in single precision, copied once; labels are what they are."""
+        return replace(self, groups=tuple(group.in_single() for group in self.groups))
 
     def assemble(self, results: Iterable[tuple[Index, tuple[Array, ...]]]) -> tuple[Array, ...]:
         """Put the results of disjoint parts of the clients together, ``(N, ...)`` each.
@@ -428,6 +485,67 @@ class ClientRows:
             own, factor = Index(members), self.groups[g].n_rows / sample[members[0]].shape[0]
             blocks.append(self.groups[g].take(own, self.position[own.ids], rows, factor))
         return self.groups[0].join(blocks)
+
+
+class RowNumbers(NamedTuple):
+    """Numbers of the rows of clients, as `ClientRows.numbers` computes them; no row is padded."""
+
+    arrays: dict[int, Array]  # (c, q, m)  by the group, for clients of m rows
+    group: Array  # (N,)  of each client, in host memory
+    place: Array  # (N,)  where it is in the array of its group, in host memory
+
+    def of(self, clients: Index) -> Array:
+        """Return those of some clients of one group, ``(c, q, m)``."""
+        array, place = self.arrays[int(self.group[clients.ids[0]])], self.place[clients.ids]
+        return array[int(place[0]) : int(place[0]) + 1, ...] if len(place) == 1 else Index(place).take(array)
+
+    def padded(self, width: int) -> Array:
+        """Return one array ``(N, q, width)``, with zeros behind the rows of each client."""
+        host, parts, order = array_namespace(self.group), [], []
+        for g, x in self.arrays.items():
+            own = host.nonzero(self.group == g)[0]
+            order.append(own)
+            x, xp = Index(self.place[own]).take(x), array_namespace(x)
+            missing = xp.zeros((*x.shape[:2], width - x.shape[2]), dtype=x.dtype, device=device(x))
+            parts.append(xp.concat([x, missing], axis=2) if width > x.shape[2] else x)
+        if len(parts) == 1:
+            return parts[0]
+        return Index(host.argsort(host.concat(order))).take(array_namespace(*parts).concat(parts, axis=0))
+
+    def select(self, ids: Sequence[int]) -> RowNumbers:
+        """Return those of the clients ``ids``; nothing is copied."""
+        chosen = indices(ids)
+        return RowNumbers(self.arrays, self.group[chosen], self.place[chosen])
+
+
+class PaddedNumbers(NamedTuple):
+    """The same in one array ``(N, q, width)``, such as the states of solvers have."""
+
+    array: Array
+
+    def of(self, clients: Index) -> Array:
+        """Return those of some clients."""
+        return clients.take(self.array)
+
+
+def _by_block(
+    function: Callable[..., Any],
+    clients: Index,
+    blocks: Iterable[Any],
+    points: Array,
+    numbers: RowNumbers | PaddedNumbers | None,
+) -> Iterator[tuple[Array, Any]]:
+    """Yield the points of some clients, and what the function returns of each of their blocks."""
+    own: Any = None
+    known, start = None if numbers is None else numbers.of(clients), 0
+    for block in blocks:
+        own = block.points(points) if own is None else own
+        if known is None:
+            yield own, function(block, own)
+        else:
+            end = start + block.y.shape[1]
+            yield own, function(block, own, known[..., start:end])
+            start = end
 
 
 def block_rows(columns: int) -> int:

@@ -21,8 +21,9 @@ class ObjectiveWrapper(Objective):
     of the objective that ``forwarded`` names.
     """
 
-    forwarded: ClassVar[frozenset[str]] = frozenset(OPTIONAL_MEMBERS)
-    """Names of the offers that remain, unchanged or overridden; all by default."""
+    forwarded: ClassVar[frozenset[str]] = frozenset(OPTIONAL_MEMBERS) - {"remainder"}
+    """Names of the offers that remain, unchanged or overridden; by default all but remainders, which are those of
+    another function wherever values are."""
 
     objective: Any
 

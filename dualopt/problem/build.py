@@ -319,6 +319,7 @@ def _objective(
             offset=offset,
             client_weights=weights,
             storage=options.storage,
+            precision=options.precision,
             copy=not ones,
             peers=peers,
         )

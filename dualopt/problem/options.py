@@ -71,6 +71,9 @@ class ProblemOptions:
         Use so many rows, drawn at random with the seed.
     dtype : str
         float64 or float32; auto: float32 for modules of PyTorch, else float64.
+    precision : str
+        Of the local work: double; or mixed, where solvers work in single precision on data of float64 where they can,
+        and models, states and certificates are in double precision.
     storage : str
         How features are kept: sparse, dense, or auto for the faster where the data are sparse.
     device : str
@@ -131,6 +134,7 @@ class ProblemOptions:
     scale: str = "auto"
     rows: int | None = None
     dtype: str = "auto"
+    precision: str = "double"
     storage: str = "auto"
     device: str = "cpu"
     clients: int = 8
@@ -173,6 +177,10 @@ def check_options(options: ProblemOptions) -> None:
         raise ValueError(f"{', '.join(of_linear[:-1])} and exposure are for linear models, not for {options.model!r}.")
     if options.dtype not in (words := ("auto", "float64", "float32")):
         raise ValueError(f"dtype must be one of {', '.join(words)}; not {options.dtype!r}.")
+    if options.precision not in (words := ("double", "mixed")):
+        raise ValueError(f"precision must be one of {', '.join(words)}; not {options.precision!r}.")
+    if options.precision != "double" and (network_of(options.model) is not None or options.penalty):
+        raise ValueError("precision must be double for networks and with a penalty, whose local work is in one type.")
     for name, value in (("mu", options.mu), ("sigma", options.sigma), ("brightness", options.brightness)):
         if value is not None and not 0 <= value < math.inf:
             raise ValueError(f"{name} must be a finite number, at least 0, not {value}.")

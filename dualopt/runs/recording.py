@@ -332,6 +332,7 @@ def _described(
         "n_clients": objective.n_clients,
         "shape": list(objective.shape),
         "dtype": str(recorder.theta.dtype),
+        **({"precision": "mixed"} if "remainder" in objective.offers else {}),
         "participation": described(participation),
         "prepare": [described(step) for step in prepare],
         "reference": recorder.reference,

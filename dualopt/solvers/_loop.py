@@ -23,11 +23,13 @@ __all__ = [
     "masked",
     "norm",
     "nowhere",
+    "progress",
     "require_sampling",
     "require_smooth",
     "sampled_solution",
     "solution",
     "to_host",
+    "works_in_single",
 ]
 
 
@@ -115,6 +117,15 @@ def is_smooth(objective: Any) -> bool:
     return float(xp.max(objective.mu)) == -math.inf
 
 
+def works_in_single(solver: LocalSolver, objective: Any) -> bool:
+    """Tell whether a solver works in single precision on the local problems of an objective.
+
+    The objective must offer remainders, and the solver need no more than values, gradients, products with Hessians and
+    preconditioners: ``single`` says so.
+    """
+    return "remainder" in objective.offers and getattr(solver, "single", False)
+
+
 def require_smooth(name: str, problem: LocalProblem, *, constant: bool = True) -> None:
     """Refuse in one sentence a nonsmooth local problem, and one with no known ``L`` if a ``constant`` is needed."""
     if not is_smooth(problem.objective):
@@ -180,7 +191,7 @@ def drive(
             stalled = to_numpy(state.stalled) if host or last else xp.zeros_like(running)
             done = xp.full_like(running, last) & (host | ~stalled)
         else:
-            done = to_numpy(stop.finished(_progress(problem, steps, round, value, previous, mu, now, first_norm)))
+            done = to_numpy(stop.finished(progress(problem, steps, round, value, previous, mu, now, first_norm)))
             stalled = to_numpy(state.stalled)
             for size in sizes:
                 stalled = stalled | (now * now <= 2.0 * mu * TERMS * epsilon(now) * size)
@@ -220,8 +231,11 @@ def drive(
     return assemble([*finished, (clients, state)]), tuple(status)
 
 
-def _progress(problem: LocalProblem, steps: int, round: Round, *numbers: Array) -> Progress:
+def progress(problem: LocalProblem, steps: int, round: Round, *numbers: Array) -> Progress:
     """Return what rules are told, in the units of the method."""
+    if problem.origin is not None:
+        value, previous, mu, now, _ = numbers
+        numbers = value + problem.origin.value, previous + problem.origin.value, mu, now, problem.origin.norm
     if problem.unit is not None:
         (unit,) = to_host(problem.unit)
         numbers = tuple(x / unit for x in numbers)

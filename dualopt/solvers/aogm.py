@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Typed, require
 from dualopt.arrays.streams import Round
@@ -70,6 +70,8 @@ class AOGM(Typed):
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
+
+    single: ClassVar[bool] = True
 
     increase: float = 2.0
     decrease: float = 1.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round
@@ -52,6 +52,8 @@ class Gradient(Typed):
     >>> Gradient()(LocalProblem(objective=f), np.zeros((1, 1)), Steps(steps=1)).theta.tolist()
     [[1.0]]
     """
+
+    single: ClassVar[bool] = True
 
     step: float | None = None
     max_iter: int = 10_000

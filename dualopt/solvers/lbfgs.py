@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Typed, require_kept
 from dualopt.arrays.streams import Round
@@ -125,6 +125,8 @@ class LBFGS(Typed):
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
+
+    single: ClassVar[bool] = True
 
     history: int | None = None
     precondition: bool | None = None

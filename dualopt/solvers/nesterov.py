@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round
@@ -58,6 +58,8 @@ class Nesterov(Typed):
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
+
+    single: ClassVar[bool] = True
 
     max_iter: int = 10_000
 

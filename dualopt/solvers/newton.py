@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round
@@ -60,6 +60,8 @@ class NewtonCG(Typed):
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
+
+    single: ClassVar[bool] = True
 
     max_cg: int = 200
     max_iter: int = 100

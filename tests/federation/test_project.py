@@ -43,6 +43,7 @@ CHANGES: dict[str, Any] = {
     "scales": "1,2,0.5",
     "compressor": "natural",
     "dtype": "float32",
+    "precision": "mixed",
     "storage": "dense",
     "rounds": 7,
     "tol": 1e-3,

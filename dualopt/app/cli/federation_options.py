@@ -63,6 +63,8 @@ class ProjectOptions:
         Weights of the sites in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
     dtype : str
         float64 or float32.
+    precision : str
+        Of the local work of the sites: double, or mixed, where solvers work in single precision where they can.
     storage : str
         How features are kept: sparse, dense, or auto for the faster.
     """
@@ -87,6 +89,7 @@ class ProjectOptions:
     least_rows: int = 5
     client_weights: str = "equal"
     dtype: str = "float64"
+    precision: str = "double"
     storage: str = "auto"
 
 
@@ -197,6 +200,7 @@ def described_project(folder: Path, problem: ProjectOptions, loop: RunOptions, m
         least_rows=problem.least_rows,
         client_weights=problem.client_weights,
         dtype=problem.dtype,
+        precision=problem.precision,
         storage=problem.storage,
     )
 

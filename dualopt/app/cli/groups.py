@@ -92,6 +92,7 @@ GROUPS = (
             "split",
             "rows",
             "dtype",
+            "precision",
             "storage",
             "device",
         ),

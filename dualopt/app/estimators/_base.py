@@ -71,6 +71,7 @@ class FederatedLinearModel(BaseEstimator):
         participation: Any = None,
         compressor: Any = None,
         intercept: Any = "penalised",
+        precision: str = "double",
         warm_start: bool = False,
         random_state: Any = 0,
     ) -> None:
@@ -86,6 +87,7 @@ class FederatedLinearModel(BaseEstimator):
         self.participation = participation
         self.compressor = compressor
         self.intercept = intercept
+        self.precision = precision
         self.warm_start = warm_start
         self.random_state = random_state
 
@@ -188,6 +190,7 @@ class FederatedLinearModel(BaseEstimator):
             offset=None if offset is None else offset.astype(X.dtype),
             client_weights=self.client_weights,
             intercept=self.intercept,
+            precision=self.precision,
         )
         data = {"sha256": rows_hash(objective, objective.sizes, objective.weights), "rows": sum(objective.sizes)}
         if own:

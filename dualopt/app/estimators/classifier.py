@@ -72,6 +72,9 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
     intercept : {"penalised", "free", "none"}, default "penalised"
         Whether a column of ones is appended, whose weight is in the penalty like the others, for which the theorems
         hold, or not, which is what statisticians mean: a penalty moves the probabilities of rare classes towards 1/2.
+    precision : {"double", "mixed"}, default "double"
+        Whether clients work in single precision where they can, on features in double precision
+        (:func:`dualopt.linear_model`): for large data.
     warm_start : bool, default False
         Whether ``fit`` starts from the latest model where it fits; methods on the dual start their local solvers there.
     random_state : int, RandomState or None, default 0
@@ -132,6 +135,7 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         participation: Any = None,
         compressor: Any = None,
         intercept: Any = "penalised",
+        precision: str = "double",
         warm_start: bool = False,
         random_state: Any = 0,
     ) -> None:
@@ -148,6 +152,7 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
             participation=participation,
             compressor=compressor,
             intercept=intercept,
+            precision=precision,
             warm_start=warm_start,
             random_state=random_state,
         )

@@ -29,7 +29,7 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
         ``Huber(delta=0.5)``. With "poisson" and "gamma" predictions are means, exponentials of the predictors.
     algorithm, mu, penalty, l1_ratio, tol, max_rounds, clients, client_weights, participation, compressor
         As for :class:`FederatedClassifier`.
-    intercept, warm_start, random_state
+    intercept, precision, warm_start, random_state
         As for :class:`FederatedClassifier`.
 
     Attributes
