@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dualopt.methods._dual_corrected import Corrected
 from dualopt.methods.dualfl import DualFL
+from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["CorrectedDualFL"]
 
@@ -21,8 +22,10 @@ class CorrectedDualFL(Corrected, DualFL):
 
     Parameters
     ----------
-    rho, nu, solver, stop
+    rho, nu, solver
         As in :class:`dualopt.methods.DualFL`.
+    stop : Stop
+        As in :class:`dualopt.methods.Algorithm`.
 
     Raises
     ------
@@ -36,3 +39,5 @@ class CorrectedDualFL(Corrected, DualFL):
     """
 
     theorems = DualFL.theorems
+
+    stop: Stop = GradientReduction()  # a correction multiplies what is left by 1/nu

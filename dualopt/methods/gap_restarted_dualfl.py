@@ -17,6 +17,7 @@ from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import LocalSolution
+from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["GapRestartedDualFL"]
 
@@ -97,6 +98,7 @@ class GapRestartedDualFL(DualFL):
 
     rho: float = field(default=0.0, init=False)
     solver: GradientSolver = AUTO
+    stop: Stop = GradientReduction()  # of DualFL's own one the gaps, and the curvature, would be spoilt
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

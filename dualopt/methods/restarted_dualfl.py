@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dualopt.methods._base import AUTO
+from dualopt.methods._dual_parameters import EarlyStop
 from dualopt.methods._dual_theorems import OF_RESTARTED_DUALFL
 from dualopt.methods._restarts import GradientRestart, Upload, leads_uphill
 from dualopt.methods.dualfl import DualFL, Message, Server, momentum
@@ -26,8 +28,10 @@ class RestartedDualFL(GradientRestart, DualFL):
     ----------
     nu : float, optional
         Duality parameter; suggested: ``min mu``.
-    solver, stop
+    solver : LocalSolver, optional
         As in :class:`dualopt.methods.Algorithm`.
+    stop : Stop, optional
+        As for :class:`dualopt.methods.DualFL`.
 
     Raises
     ------
@@ -41,6 +45,8 @@ class RestartedDualFL(GradientRestart, DualFL):
     """
 
     theorems = OF_RESTARTED_DUALFL
+
+    stop: EarlyStop = AUTO
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
         """Average (3.2), and begin anew where the momentum leads uphill."""

@@ -200,7 +200,7 @@ def test_what_is_short_for_more(kind: str, name: str) -> None:
         ("dualfl:rho=0,stop=gradient=1e-8", "dualfl: stop=(gradient: tol=1e-8), rho=0"),
         ("dualfl:solver=lbfgs,solver.history=5", "dualfl: solver=lbfgs: history=5"),
         ("dualfl: solver.history=5, solver=lbfgs", "dualfl: solver=(lbfgs: 5)"),
-        ("dualfl:stop.first=0.01", "dualfl: stop=(reduction: first=0.01)"),
+        ("fedsplit:stop.first=0.01", "fedsplit: stop=(reduction: first=0.01)"),
         ("fedsplit: stop=steps=3", "fedsplit: stop=(steps: steps=3)"),
         ("dualfl: rho=suggested, nu = 1", "dualfl: nu=1.0"),
         ("dualfl: stop=gap:schedule=linear:rho=0.5", "dualfl: stop=(gap: schedule=(linear: rho=0.5))"),

@@ -14,7 +14,7 @@ import pytest
 from dualopt.engine.rounds import advance, initial_state
 from dualopt.lab.proofs import check_proof, prove, worst_case
 from dualopt.lab.proofs._formal import demanded
-from dualopt.methods import FedDyn, FedProx, FedSplit, GradientDescent
+from dualopt.methods import DualFL, FedDyn, FedProx, FedSplit, GradientDescent
 from dualopt.methods.participation import UniformSubset, first_round
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
@@ -114,6 +114,15 @@ def test_rates_of_inexact_rounds() -> None:
     assert factors[2:] == pytest.approx([0.6030, 0.8137], abs=1e-3)
     assert all(rate.claimed is None and rate.to_json()["inexact"] for rate in rates)
     assert not prove(FedDyn(alpha=ALPHA, stop=rule(0.5)), memory=False, inexact=True, **what).proved
+
+
+def test_dualfl_has_a_rate_with_a_tenth_and_none_is_found_with_a_fifth() -> None:
+    """The numbers of docs/no_tuning.md."""
+    what: dict[str, Any] = {"mu": 1, "L": 100, "clients": 4, "tolerance": 1e-3}
+    tenth, fifth = (prove(DualFL(stop=rule(c)), inexact=True, **what) for c in (0.1, 0.2))
+    assert prove(DualFL(), **what).factor == pytest.approx(0.861, abs=2e-3)
+    assert tenth.factor == pytest.approx(0.882, abs=2e-3)
+    assert not fifth.proved
 
 
 def test_rates_of_cohorts_are_about_later_rounds() -> None:
