@@ -227,8 +227,13 @@ class Settings:
         return data_hash(self.whole)
 
     def described(self, clients: int) -> dict[str, Any]:
-        """Return everything that defines the problem, as it is stored with a result."""
-        return asdict(self.options(clients)) | {
+        """Return everything that defines the problem, as it is stored with a result.
+
+        Figures are in double precision, but for networks, which say theirs: the option is newer than runs of hours.
+        """
+        options = asdict(self.options(clients))
+        del options["precision"]
+        return options | {
             "data": self.whole.name,
             "data_home": None,  # the same rows from another folder are the same problem
             "rows": self.fingerprint,

@@ -22,7 +22,7 @@ from dualopt.spec import described
 from figures._by_cell import NOT_RUN, by_cell, said_not_run
 from figures._feddyn_images import Images
 from figures._image_networks import network, pictures
-from figures._panels import Panel, draw_panels
+from figures._panels import Panel, draw_panels, plain_ticks
 from figures._settings import SEED, Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
@@ -68,28 +68,38 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
-    """Draw the share of mistaken test rows and the gradient over the rounds, a column for each split."""
-    splits = _splits(settings)
+    """Draw the share of mistaken test rows and the energy over the rounds, a column for each split that was run."""
+    own = {split: {n: t for n in LEGEND if (t := traces.get(f"{split}: {n}")) is not None} for split in SPLITS}
+    own = {split: found for split, found in own.items() if found}
     rows = []
-    for column, words in (("test_accuracy", "test rows mistaken"), ("gradient_norm", "$|\\nabla E|$")):
+    for column, words in (("test_accuracy", "test rows mistaken"), ("energy", "$E$")):
         panels = []
-        for split in splits:
-            lines = {}
-            for name in LEGEND:
-                if (trace := traces.get(f"{split}: {name}")) is None:
-                    continue
-                known = np.isfinite(trace[column])
-                value = 1.0 - trace[column] if column == "test_accuracy" else trace[column]
-                lines[name] = trace["round"][known], value[known]
-            last = column == "gradient_norm"
-            label = words if split == splits[0] else ""
-            title = split if lines else f"{split}: {NOT_RUN}"
+        for split, found in own.items():
+            known = {name: trace["round"][np.isfinite(trace[column])] for name, trace in found.items()}
+            values = {name: trace[column][np.isfinite(trace[column])] for name, trace in found.items()}
+            if column == "test_accuracy":
+                values = {name: 1.0 - accuracy for name, accuracy in values.items()}
             panels.append(
-                Panel(lines=lines, title="" if last else title, xlabel="rounds" if last else "", ylabel=label)
+                Panel(
+                    lines={name: (known[name], values[name]) for name in found},
+                    title=split if column == "test_accuracy" else "",
+                    xlabel="rounds" if column == "energy" else "",
+                    ylabel=words if split == next(iter(own)) else "",
+                    ylim=None if column == "test_accuracy" else _usual(traces),
+                )
             )
         rows.append(panels)
     title = f"{settings.data}: a small CNN, {ACTIVE} of {CLIENTS} clients a round, {STEPS} steps"
-    return draw_panels(rows, legend=LEGEND, title=title, width=settings.width, height=2.0)
+    figure = draw_panels(rows, legend=LEGEND, title=title, width=settings.width, height=2.0)
+    for axes in figure.axes:
+        plain_ticks(axes)
+    return figure
+
+
+def _usual(traces: Mapping[str, Trace]) -> tuple[float, float]:
+    """Return the range of energies up to the largest start, twice; what explodes leaves the panel."""
+    energies = [trace["energy"][np.isfinite(trace["energy"])] for trace in traces.values()]
+    return 0.9 * min(own.min() for own in energies), 2.0 * max(own[0] for own in energies)
 
 
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
@@ -97,7 +107,7 @@ def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     said = (
         "The server's model; parameters of the paper's Table 3, a smaller network and fewer rounds, one seed. Dir-0.1 "
         "samples with replacement; bright: the images of every client are changed in brightness and in one channel. "
-        "Images are moved and mirrored at random."
+        "Images are moved and mirrored at random. E: training loss with weight decay; a run where it explodes ends."
     )
     return said + said_not_run(_labels(settings), traces)
 
