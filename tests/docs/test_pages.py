@@ -139,7 +139,7 @@ def test_the_method_is_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             server, message = super().server(server, mean, round)
             return server, message._replace(beta=0.0)
 
-    own, ours = iterate(method, f), iterate(WithoutMomentum(rho=0.0), f)
+    own, ours = iterate(method, f), iterate(WithoutMomentum(rho=0.0, stop=method.stop), f)
     for _, a, b in zip(range(8), own, ours, strict=False):
         np.testing.assert_allclose(a.server.theta, b.server.theta, rtol=0.0, atol=1e-13)
     trace = run(method, f, rounds=60, tol=1e-6)
