@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import array_api_strict
 import numpy as np
@@ -98,6 +99,8 @@ def test_predictors_are_kept() -> None:
     np.testing.assert_allclose(
         remainder(f, there, z).gradient(step), remainder(f, there).gradient(step), rtol=1e-4, atol=1e-6
     )
+    ids, kept = [3, 0, 4], remainder(f, there, z)
+    np.testing.assert_array_equal(kept.select(ids).gradient(step[ids]), kept.gradient(step)[ids])
 
 
 def gradients(problem: LocalProblem, theta) -> np.ndarray:
@@ -153,13 +156,14 @@ def test_double_precision_takes_over() -> None:
     assert gradients(problem, found.theta).max() <= 1e-8
 
     class Lost(LBFGS):
-        def __call__(self, problem, *arguments):
+        def __call__(self, problem: LocalProblem, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
             found = super().__call__(problem, *arguments)
             single = isinstance(problem.objective, Remainder)
             return found._replace(theta=found.theta * np.float32(np.nan)) if single else found
 
     with np.errstate(invalid="ignore"):
-        found = solved(Lost(), problem, start, GradientNorm(tol=1e-6), (), None)
+        lost: Any = Lost()
+        found = solved(lost, problem, start, GradientNorm(tol=1e-6), (), None)
     assert gradients(problem, found.theta).max() <= 1e-6
 
 
@@ -296,7 +300,8 @@ def test_what_does_not_go_together() -> None:
         linear_model(X.astype(np.float32), y, loss="logistic", mu=1.0, precision="mixed")
     with pytest.raises(ValueError, match=r"precision must be double where X has entries above .* scale X"):
         linear_model(1e30 * X, y, loss="logistic", mu=1.0, precision="mixed")
-    for more in ({"model": "mlp=5"}, {"penalty": 0.1}):
+    refused: list[dict[str, Any]] = [{"model": "mlp=5"}, {"penalty": 0.1}]
+    for more in refused:
         with pytest.raises(ValueError, match="precision must be double for networks and with a penalty"):
             build_problem(ProblemOptions(data="digits", rows=100, clients=2, precision="mixed", **more))
     with pytest.raises(ValueError, match="precision must be one of double, mixed; not 'single'"):
