@@ -27,7 +27,7 @@ from figures._settings import SEED, Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
-TIME = "12 hours"
+TIME = "9 hours"
 BY_NAME = True  # it needs PyTorch, too
 
 CLIENTS, ACTIVE, STEPS = 100, 10, 50  # "C = 100 and P = 10 under training local 50 iterations"

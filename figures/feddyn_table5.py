@@ -24,7 +24,7 @@ from figures._settings import SEED, Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
-TIME = "4 hours"
+TIME = "7 hours"
 BY_NAME = True  # it needs PyTorch, too
 
 
