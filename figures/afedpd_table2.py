@@ -75,13 +75,14 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     for column, words in (("test_accuracy", "test rows mistaken"), ("energy", "$E$")):
         panels = []
         for split, found in own.items():
-            known = {name: trace["round"][np.isfinite(trace[column])] for name, trace in found.items()}
-            values = {name: trace[column][np.isfinite(trace[column])] for name, trace in found.items()}
-            if column == "test_accuracy":
-                values = {name: 1.0 - accuracy for name, accuracy in values.items()}
+            lines = {}
+            for name, trace in found.items():
+                known = np.isfinite(trace[column])
+                value = 1.0 - trace[column] if column == "test_accuracy" else trace[column]
+                lines[name] = trace["round"][known], value[known]
             panels.append(
                 Panel(
-                    lines={name: (known[name], values[name]) for name in found},
+                    lines=lines,
                     title=split if column == "test_accuracy" else "",
                     xlabel="rounds" if column == "energy" else "",
                     ylabel=words if split == next(iter(own)) else "",

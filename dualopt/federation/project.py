@@ -22,7 +22,7 @@ from dualopt.methods.compressors import Compressor
 from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
-from dualopt.objectives.linear import kind_of_intercept
+from dualopt.objectives.linear import PRECISIONS, kind_of_intercept
 from dualopt.problem.data.scaling import OF_ALL_ROWS, check_scale
 from dualopt.problem.inputs import OffsetOrigin, parse_class_weight, require_takes
 from dualopt.problem.preprocessing import INDICATORS, REFUSE, TableOptions
@@ -335,7 +335,7 @@ class Project(Typed):
     def _check_problem(self) -> None:
         for name, words in (
             ("dtype", ("float64", "float32")),
-            ("precision", ("double", "mixed")),
+            ("precision", PRECISIONS),
             ("storage", ("auto", "dense", "sparse")),
         ):
             require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))

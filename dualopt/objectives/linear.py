@@ -22,7 +22,7 @@ from dualopt.objectives.rows import Block, ClientBlock, ClientRows, row_sums
 from dualopt.problem.inputs import Inputs, OffsetOrigin, as_offset, prepare, require_takes, row_weights, without_column
 from dualopt.spec import Spec, built, described, required
 
-__all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
+__all__ = ["PRECISIONS", "LinearModel", "kind_of_intercept", "linear_model"]
 
 TYPICAL_ROWS = 256  # of a client, whose mean curvature stands for that of all
 LEAST_BEND = 1e-3  # times the typical curvature: no output counts as flatter

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualopt.objectives import Objective
 from dualopt.objectives._weights import as_client_weights, parse_numbers
-from dualopt.objectives.linear import kind_of_intercept
+from dualopt.objectives.linear import PRECISIONS, kind_of_intercept
 from dualopt.problem.data.partitions import partition_rule
 from dualopt.problem.inputs import parse_class_weight, require_one_offset
 from dualopt.problem.preprocessing import REFUSE, TableOptions
@@ -177,8 +177,8 @@ def check_options(options: ProblemOptions) -> None:
         raise ValueError(f"{', '.join(of_linear[:-1])} and exposure are for linear models, not for {options.model!r}.")
     if options.dtype not in (words := ("auto", "float64", "float32")):
         raise ValueError(f"dtype must be one of {', '.join(words)}; not {options.dtype!r}.")
-    if options.precision not in (words := ("double", "mixed")):
-        raise ValueError(f"precision must be one of {', '.join(words)}; not {options.precision!r}.")
+    if options.precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}; not {options.precision!r}.")
     if options.precision != "double" and (network_of(options.model) is not None or options.penalty):
         raise ValueError("precision must be double for networks and with a penalty, whose local work is in one type.")
     for name, value in (("mu", options.mu), ("sigma", options.sigma), ("brightness", options.brightness)):
