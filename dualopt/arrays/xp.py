@@ -6,6 +6,7 @@ whatever differs between a CPU and a GPU, is written here and nowhere else.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -21,10 +22,14 @@ __all__ = [
     "Array",
     "array_namespace",
     "asarray_like",
+    "at_once",
     "broadcast",
+    "chosen",
+    "compiles",
     "csr_matrix",
     "detached",
     "device",
+    "either",
     "epsilon",
     "host_array",
     "host_places",
@@ -35,15 +40,18 @@ __all__ = [
     "is_mapped",
     "is_numpy",
     "is_sparse",
+    "is_traced",
     "is_writable",
     "largest",
     "limits",
     "logsumexp",
     "numbers_like",
+    "repeat",
     "reshape",
     "set_rows",
     "silent",
     "summed",
+    "surely",
     "take",
     "to_numpy",
     "transposed",
@@ -202,8 +210,11 @@ def asarray_like(values: Any, like: Array, *, dtype: Any = None) -> Array:
 
 
 def to_numpy(x: Array) -> np.ndarray:
-    """Return ``x`` as a NumPy array, copying it from its device when it lives on another one."""
-    if type(x) is np.ndarray or compat.is_numpy_array(x):
+    """Return ``x`` as a NumPy array, copying it from its device when it lives on another one.
+
+    While a function is compiled there are no numbers to copy: what is traced is returned as it is.
+    """
+    if type(x) is np.ndarray or compat.is_numpy_array(x) or is_traced(x):
         return x
     if compat.is_cupy_array(x):
         return x.get()
@@ -304,6 +315,84 @@ def indices(values: Any) -> np.ndarray:
     return np.asarray(values if host else to_numpy(values), dtype=np.int64)
 
 
+_traced: dict[type, bool] = {}
+
+
+def is_traced(x: Array) -> bool:
+    """Tell whether ``x`` stands for an array in a function that JAX is about to compile, and has no numbers yet.
+
+    Examples
+    --------
+    >>> is_traced(np.ones(2))
+    False
+    """
+    kind = type(x)
+    if kind is np.ndarray:
+        return False
+    found = _traced.get(kind)
+    if found is None:
+        jax = sys.modules.get("jax")
+        found = _traced[kind] = jax is not None and issubclass(kind, jax.core.Tracer)
+    return found
+
+
+def compiles(x: Array) -> bool:
+    """Tell whether the library of ``x`` compiles functions of its arrays.
+
+    Examples
+    --------
+    >>> compiles(np.ones(2))
+    False
+    """
+    return compat.is_jax_array(x)
+
+
+def repeat(condition: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
+    """Return ``state`` after ``body`` as often as ``condition`` says so; only where both are traced."""
+    import jax  # pyright: ignore[reportMissingImports]
+
+    return jax.lax.while_loop(condition, body, state)
+
+
+def chosen(condition: Any, then: Any, otherwise: Any) -> Any:
+    """Return one of two numbers by a truth value, which may be traced.
+
+    Examples
+    --------
+    >>> chosen(True, 0.1, 0.2)
+    0.1
+    """
+    if is_traced(condition):
+        return array_namespace(condition).where(condition, then, otherwise)
+    return then if condition else otherwise
+
+
+def at_once(function: Callable[[], Any]) -> Any:
+    """Return what a function returns, computed now though another one is traced: of arrays that have numbers."""
+    import jax  # pyright: ignore[reportMissingImports]
+
+    with jax.ensure_compile_time_eval():
+        return function()
+
+
+def either(condition: Array, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """Return what one of two functions returns, and compute it alone; only where both are traced."""
+    import jax  # pyright: ignore[reportMissingImports]
+
+    return jax.lax.cond(condition, then, otherwise)
+
+
+def surely(mask: Array) -> bool:
+    """Tell whether a mask in host memory is known to be true everywhere; of one that is traced nothing is known.
+
+    Examples
+    --------
+    >>> surely(np.array([True, True])), surely(np.array([True, False]))
+    (True, False)
+    """
+    return mask.all() if type(mask) is np.ndarray else not is_traced(mask) and bool(mask.all())
+
+
 _hosts: dict[tuple[type, Any], bool] = {}
 
 
@@ -313,7 +402,7 @@ def is_host(x: Array) -> bool:
     It does if its library calls the device a CPU and DLPack, by which libraries exchange arrays, calls its memory that
     of the CPU. The first alone would count dpnp on a CPU, where every function is a kernel in a queue as on its GPUs;
     the second alone the other devices of array-api-strict, with which tests run what is written for GPUs. The answer is
-    remembered for each type and device.
+    remembered for each type and device. What is traced lives nowhere yet, and is treated as what is elsewhere.
 
     Examples
     --------
@@ -323,6 +412,8 @@ def is_host(x: Array) -> bool:
     kind = type(x)
     if kind is np.ndarray:
         return True
+    if is_traced(x):
+        return False
     place = (kind, device(x))
     host = _hosts.get(place)
     if host is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
-from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, indices, is_numpy
+from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, compiles, indices, is_numpy
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
@@ -30,7 +31,18 @@ from dualopt.spec import Spec
 if TYPE_CHECKING:
     from dualopt.methods.preparation import Prepared
 
-__all__ = ["Host", "HostState", "answered"]
+__all__ = ["Host", "HostState", "Phases", "answered"]
+
+
+class Phases(NamedTuple):
+    """What a host does in a round: functions, which may be programs."""
+
+    propose: Any = propose
+    commit: Any = commit
+    evaluated: Any = evaluated
+
+
+PHASES = Phases()
 
 
 class HostState(NamedTuple):
@@ -129,7 +141,11 @@ class Host:
         self._over: protocol.Commit | None = None  # its end
         self._proposed: Proposed | None = None
         self._saved = True
-        self._foreign = not is_numpy(self.objective.zeros())
+        self._foreign, self._phases = not is_numpy(self.objective.zeros()), PHASES
+        if compiles(self.objective.zeros()):
+            from dualopt.engine import _compiled  # few runs are
+
+            self._phases = Phases(_compiled.propose, partial(_compiled.commit, self.objective), _compiled.evaluated)
         self._file = None if file is None else HostFile(file)
         if self._file is not None and (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
             self._go_on(*found)
@@ -227,7 +243,7 @@ class Host:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
         weights = (f.weights or (1.0,) * f.n_clients) if request.weighted else None
-        return evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
+        return self._phases.evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
 
     def _information(self, request: protocol.Information) -> protocol.InformationFound:
         if not isinstance(self.objective, LinearModel):
@@ -369,7 +385,7 @@ class Host:
         now = self.state
         f = self._worked_on if self._scales is None else Reweighted(objective=self._worked_on, scales=self._scales)
         own = now.clients, now.solver, now.message, round, ids, self._compressor, now.memory
-        found = propose(self.algorithm, f, *own)
+        found = self._phases.propose(self.algorithm, f, *own)
         if self._prepared is None or self._prepared.model is None:
             return found
         solution = self._prepared.solution_in_user_coordinates(found.solution, self.objective.select(ids))
@@ -392,7 +408,7 @@ class Host:
         if proposed is not None and self._proposed is not None and latest is not None:
             latest = latest.after(proposed.ids, _of_counted(self._proposed, proposed))
         states = before.clients, before.solver, proposed, self.objective.n_clients, message
-        clients, solver = commit(self.algorithm, *states, communicate=request.communicate)
+        clients, solver = self._phases.commit(self.algorithm, *states, communicate=request.communicate)
         made = before.made if request.message is None else request.made
         memory = remembered(before.memory, proposed, self.objective.n_clients)
         self.state = HostState(clients, solver, latest, message, made, memory)

@@ -75,6 +75,7 @@ def propose(
     ids: Sequence[int],
     compressor: Compressor | None = None,
     memory: ClientStates | None = None,
+    oracle: type[Oracle] = Oracle,
 ) -> Proposed:
     """Do the local part of a round; ``ids`` are the positions of the clients of ``round`` in ``objective``.
 
@@ -86,13 +87,13 @@ def propose(
     if compressor is not None:
         known = () if memory is None else memory.take(ids)
         up = Uplink(compressor, algorithm.upload_reference, message, objective.shape, round, known)
-    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver.take(ids), round, up)
+    asked = oracle(local_objective, algorithm.solver, algorithm.stop, solver.take(ids), round, up)
     before = clients.take(ids)
-    active, upload = algorithm.local(before, message, oracle, round)
-    solution = oracle.solution
+    active, upload = algorithm.local(before, message, asked, round)
+    solution = asked.solution
     if solution is not None and local_objective is not active_objective:
         solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
-    found = Proposed(ids, stacked(before, active), oracle.solver_state, upload, solution)
+    found = Proposed(ids, stacked(before, active), asked.solver_state, upload, solution)
     return found if up is None else found._replace(upload=up.rest(upload), memory=up.memory, vectors=up.vectors)
 
 

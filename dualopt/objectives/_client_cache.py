@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dualopt.arrays.xp import Array, array_namespace, indices
+from dualopt.arrays.xp import Array, array_namespace, indices, is_traced
 from dualopt.objectives._index import Index
 
 __all__ = ["ClientCache"]
@@ -50,7 +50,8 @@ class ClientCache:
         """Return arrays with one row for each position; ``compute()`` makes them unless all are there for the key."""
         if (self._key[positions.ids] != key).any():  # NaN where nothing is known
             arrays = compute()
-            self._keep(positions, arrays, key)
+            if not is_traced(arrays[0]):
+                self._keep(positions, arrays, key)
             return arrays
         stacks = self._stack[positions.ids]
         latest = self._stacks[int(stacks[0])][1]

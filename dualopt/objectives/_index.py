@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, indices, is_host, is_numpy, set_rows, take
+from dualopt.arrays.xp import (
+    Array,
+    array_namespace,
+    asarray_like,
+    indices,
+    is_host,
+    is_numpy,
+    is_traced,
+    set_rows,
+    take,
+)
 
 __all__ = ["Index"]
 
@@ -76,6 +86,6 @@ class Index(Sequence[int]):
         if self._index is not None:
             return self._index
         index = asarray_like(self.ids, like, dtype=array_namespace(like).int64)
-        if not is_host(like):
+        if not is_host(like) and not is_traced(index):
             self._index = index
         return index

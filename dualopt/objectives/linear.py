@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, largest, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, is_traced, largest, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -72,6 +72,15 @@ class LinearModel(FiniteSum):
     >>> f.sample_gradient(np.zeros(3), (np.array([2, 2]),)).tolist()
     [[0.0, 0.0, -3.0]]
     """
+
+    computed_once: ClassVar[tuple[str, ...] | None] = (
+        *COMPUTED,
+        "mu",
+        "partial_mu",
+        "mean_mu",
+        "shares",
+        "rows.blocks",
+    )
 
     loss: Loss
     ridge: float
@@ -342,14 +351,16 @@ class LinearModel(FiniteSum):
             return self._curved(self._ridges(weight), *curvatures)
         fraction = self._typical
         ridges = self._ridges(weight) / fraction
-        if (key := ridges.tobytes()) not in self._preconditioners:
-            while len(self._preconditioners) > 1:  # the latest two
-                del self._preconditioners[next(iter(self._preconditioners))]
-            self._preconditioners[key] = [
+        products = self._preconditioners.get(key := ridges.tobytes())
+        if products is None:
+            products = [
                 (part, group.preconditioner_product(part, ridges[part.block.clients.ids]))
                 for group, part in self.rows.parts
             ]
-        products = self._preconditioners[key]
+            if not is_traced(self.zeros()):
+                while len(self._preconditioners) > 1:  # the latest two
+                    del self._preconditioners[next(iter(self._preconditioners))]
+                self._preconditioners[key] = products
         return lambda v: self._by_parts(products, v, lambda found: found / fraction)
 
     def _curved(self, ridges: Array, bends: Array, outputs: Array) -> Callable[[Array], Array]:

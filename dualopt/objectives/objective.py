@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 from dualopt.arrays.tree import take_clients
 from dualopt.arrays.xp import Array, array_namespace, epsilon
@@ -113,6 +113,10 @@ class Objective(ABC):
 
     nonnegative: bool = False
     """Whether every ``f_j`` is at least 0, on which certificates rest where nothing is strongly convex."""
+
+    computed_once: ClassVar[tuple[str, ...] | None] = None
+    """The members that are computed of the data and kept. An objective that names all of them can be part of a compiled
+    program (`dualopt.arrays.compiled`), which takes them as they are; others are not compiled."""
 
     usual_weight: float | None = None
     """A proximal weight that is known to suit; by default None, and methods suggest one from ``mu`` and ``L``."""

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dualopt.arrays.tree import merge_clients, take_clients
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, host_places, host_zeros, is_host, to_numpy
+from dualopt.arrays.xp import (
+    Array,
+    array_namespace,
+    asarray_like,
+    epsilon,
+    host_places,
+    host_zeros,
+    is_host,
+    is_traced,
+    repeat,
+    to_numpy,
+)
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._loop import masked, norm, to_host
 
@@ -44,6 +55,8 @@ def backtrack(
     without the others, on another device together with them, whose points then stay the same. Of ``resting`` clients,
     marked in host memory, every point is accepted, and no trial is counted.
     """
+    if is_traced(theta):
+        return _traced_backtrack(problem, theta, start, direction, resting)
     host, origin = is_host(theta), (theta, start)
     rows, result = list(range(problem.n_clients)), None
     slopes = client_dot(start.gradient, direction)
@@ -87,6 +100,59 @@ def backtrack(
             problem = problem.select(keep)
     assert result is not None
     return _without_failures(result, *origin)
+
+
+class _Trials(NamedTuple):
+    """What goes from trial to trial."""
+
+    count: Array
+    t: Array
+    tried: Array  # whose points are those of this trial
+    waiting: Array  # who looks for one still
+    trials: Array
+    found: LineSearch
+
+
+def _traced_backtrack(
+    problem: LocalProblem, theta: Array, start: Evaluation, direction: Array, resting: Array | None
+) -> LineSearch:
+    """Do what `backtrack` does while a function is compiled."""
+    xp, before, slope = array_namespace(theta), start.value, client_dot(start.gradient, direction)
+    eps = epsilon(before)
+    none, zero, everybody = xp.zeros_like(theta), xp.zeros_like(before), xp.ones_like(before, dtype=xp.bool)
+
+    def trial(now: _Trials) -> _Trials:
+        t = now.t
+        step = per_client(t, direction) * direction
+        point = theta + step
+        new = problem.evaluate(point)
+        change = new.gradient - start.gradient
+        value, rise, square = new.value, client_dot(change, direction), client_dot(new.gradient, new.gradient)
+        trials = now.trials + xp.astype(now.waiting, now.trials.dtype)
+        new_slope = slope + rise
+        level = value <= before + 10.0 * eps * xp.abs(before)
+        decreased = value <= before + SUFFICIENT_DECREASE * t * slope
+        decreased = decreased | (level & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope))
+        decreased = decreased | ((new_slope <= SUFFICIENT_DECREASE * slope) & (problem.mu >= 0))
+        waiting = now.waiting & ~((slope <= 0) & decreased)  # uphill, Armijo's rule would admit a rise
+        curved = rise > 10.0 * eps * xp.abs(slope)
+        found = LineSearch(point, new, step, change, t * rise, value, xp.sqrt(square), trials, waiting, curved)
+        excess = value - before - t * slope
+        usable = xp.isfinite(excess) & (excess > 0)
+        minimiser = -0.5 * slope * t * t / xp.where(usable, excess, 1.0)
+        shrunk = xp.where(usable, xp.minimum(xp.maximum(minimiser, 0.1 * t), 0.5 * t), 0.1 * t)
+        t = xp.where(waiting, shrunk, t)
+        return _Trials(now.count + 1, t, waiting, waiting, trials, masked(now.tried, found, now.found))
+
+    waiting = everybody if resting is None else ~resting
+    nothing = LineSearch(theta, start, none, none, zero, zero, zero, zero, ~everybody, ~everybody)
+    first = _Trials(xp.sum(zero), xp.ones_like(zero), everybody, waiting, zero, nothing)
+    last = repeat(
+        lambda now: (now.count == 0) | (xp.any(now.waiting) & (now.count < MAX_TRIALS)),
+        trial,
+        first,
+    )
+    return _without_failures(last.found, theta, start)
 
 
 def _without_failures(found: LineSearch, theta: Array, start: Evaluation) -> LineSearch:

@@ -8,7 +8,18 @@ from typing import Any, NamedTuple, Protocol
 
 from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.tree import join_clients, take_clients, tree_map
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, epsilon, host_places, is_host, to_numpy
+from dualopt.arrays.xp import (
+    Array,
+    array_namespace,
+    asarray_like,
+    broadcast,
+    epsilon,
+    host_places,
+    is_host,
+    is_traced,
+    repeat,
+    to_numpy,
+)
 from dualopt.objectives.local_problem import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.solvers.stopping import Progress, Steps, Stop
 
@@ -16,6 +27,7 @@ __all__ = [
     "LocalSolution",
     "LocalSolver",
     "assemble",
+    "charges",
     "drive",
     "equal_rows",
     "evaluated",
@@ -41,6 +53,10 @@ NOISE = 16.0
 """Units in the last place to which gradients are taken to be right, as by ``Objective.rounding``."""
 TERMS = 32.0
 """Those to which gaps are that are sums over rows, of the terms of the value: the certificate adds as much."""
+
+
+STATUS = "converged", "max_iter", "stalled"
+"""What the numbers in the status of a compiled solution stand for."""
 
 
 class LocalSolution(NamedTuple):
@@ -111,10 +127,15 @@ def is_smooth(objective: Any) -> bool:
     ``L`` is finite, or ``mu = -inf`` says that nothing is known, or there are Hessians although no ``L`` bounds them,
     as for the Poisson loss.
     """
-    xp = array_namespace(objective.L)
-    if math.isfinite(float(xp.max(objective.L))) or "hessian" in objective.offers:
+    if has_constant(objective) or "hessian" in objective.offers:
         return True
-    return float(xp.max(objective.mu)) == -math.inf
+    return float(to_numpy(objective.mu).max()) == -math.inf
+
+
+def has_constant(objective: Any) -> bool:
+    """Tell whether all ``L`` are finite; so they were in the ordinary call that came before one that is traced."""
+    L = to_numpy(objective.L)
+    return is_traced(L) or math.isfinite(float(L.max()))
 
 
 def works_in_single(solver: LocalSolver, objective: Any) -> bool:
@@ -133,7 +154,7 @@ def require_smooth(name: str, problem: LocalProblem, *, constant: bool = True) -
             f"solver {name!r} needs a smooth loss; "
             "use solver 'interior-point' or 'dual-coordinate' for nonsmooth losses of a linear model."
         )
-    if constant and not math.isfinite(float(array_namespace(problem.L).max(problem.L))):
+    if constant and not has_constant(problem.objective):
         raise ValueError(
             f"solver {name!r} needs a smoothness constant, which this objective cannot give; "
             "use solver 'lbfgs', or 'gradient' or 'sgd' with a step."
@@ -176,9 +197,11 @@ def drive(
     only and reached no smaller norm, ``PATIENCE_WITH_NOISE`` with such a gradient. A fixed number of steps is carried
     out whatever happens; on another device than the host's it is not interrupted to look for stalls.
     """
+    measure = measure or (lambda problem, state: (state.evaluation.value, norm(state.evaluation.gradient)))
+    if is_traced(state.theta):
+        return _traced_drive(step, problem, state, stop, round, max_iter=max_iter, measure=measure)
     n, host = problem.n_clients, is_host(problem.mu)
     round = first_round(n) if round is None else round
-    measure = measure or (lambda problem, state: (state.evaluation.value, norm(state.evaluation.gradient)))
     value, now, *sizes, mu, squares = to_host(*measure(problem, state), problem.mu, _squares(problem, state))
     xp, first_norm = array_namespace(now), now
     previous = best = xp.full_like(now, math.inf)
@@ -231,6 +254,81 @@ def drive(
     return assemble([*finished, (clients, state)]), tuple(status)
 
 
+class _Loop(NamedTuple):
+    """What goes from step to step."""
+
+    steps: Array
+    state: Any
+    numbers: tuple[Array, ...]  # the value, the norm of the gradient, and sizes of terms where there are some
+    previous: Array
+    best: Array
+    level_steps: Array
+    running: Array
+    status: Array  # places in STATUS
+
+
+def _traced_drive(
+    step: Callable[[LocalProblem, Any], Any],
+    problem: LocalProblem,
+    state: Any,
+    stop: Stop,
+    round: Round | None,
+    *,
+    max_iter: int,
+    measure: Callable[[LocalProblem, Any], tuple[Array, ...]],
+) -> tuple[Any, Array]:
+    """Do what `drive` does while a function is compiled; of every client the place of its status is returned.
+
+    All clients go through all steps, and those that are finished keep their rows by a mask.
+    """
+    round = first_round(problem.n_clients) if round is None else round
+    numbers, mu = measure(problem, state), problem.mu
+    first_norm = numbers[1]
+    xp, eps = array_namespace(first_norm), epsilon(first_norm)
+    infinite, running = xp.full_like(first_norm, math.inf), xp.ones_like(first_norm, dtype=xp.bool)
+
+    def looked(now: _Loop, *, first: bool) -> _Loop:
+        """Apply the rules."""
+        value, length, *sizes = now.numbers
+        stalled, level_steps = now.state.stalled, now.level_steps
+        if isinstance(stop, Steps):
+            done = xp.ones_like(stalled) & (now.steps >= stop.steps)
+        else:
+            told = progress(problem, now.steps, round, value, now.previous, mu, length, first_norm)  # pyright: ignore
+            done = stop.finished(told)
+            for size in sizes:
+                stalled = stalled | (length * length <= 2.0 * mu * TERMS * eps * size)
+            noisy = length < NOISE * eps * xp.sqrt(_squares(problem, now.state))
+            if first:
+                stalled = stalled | noisy
+            else:
+                level = xp.abs(now.previous - value) <= 4.0 * eps * xp.abs([value, *sizes][-1])
+                weight = xp.where(length >= now.best, xp.ones_like(length), xp.zeros_like(length))
+                weight = xp.where(noisy, PATIENCE / PATIENCE_WITH_NOISE, weight)
+                level_steps = xp.where(level & (weight > 0), level_steps + weight, xp.zeros_like(weight))
+                stalled = stalled | (level_steps >= PATIENCE)
+        over = now.running & (done | stalled)
+        return now._replace(
+            best=xp.minimum(now.best, length),
+            level_steps=level_steps,
+            running=now.running & ~over,
+            status=xp.where(over, xp.where(done, 0, 2), now.status),
+        )
+
+    def body(now: _Loop) -> _Loop:
+        before = now.state._replace(stalled=now.state.stalled | ~now.running)
+        after = masked(now.running, step(problem, before), before)
+        found = now._replace(
+            steps=now.steps + 1, state=after, numbers=tuple(measure(problem, after)), previous=now.numbers[0]
+        )
+        return looked(found, first=False)
+
+    one = xp.ones_like(running, dtype=xp.int64)
+    start = _Loop(one[0] - 1, state, tuple(numbers), infinite, infinite, xp.zeros_like(first_norm), running, one)
+    found = repeat(lambda now: xp.any(now.running) & (now.steps < max_iter), body, looked(start, first=True))
+    return found.state, found.status
+
+
 def progress(problem: LocalProblem, steps: int, round: Round, *numbers: Array) -> Progress:
     """Return what rules are told, in the units of the method."""
     if problem.origin is not None:
@@ -270,7 +368,7 @@ def masked(chosen: Array, new: Any, old: Any) -> Any:
 
 def to_host(*numbers: Array) -> tuple[Array, ...]:
     """Return arrays of shape ``(N,)`` as NumPy arrays, in one transfer from another device."""
-    if is_host(numbers[0]):
+    if is_host(numbers[0]) or is_traced(numbers[0]):
         return tuple(map(to_numpy, numbers))
     return tuple(to_numpy(array_namespace(*numbers).stack(numbers)))
 
@@ -303,11 +401,16 @@ def solution(
         solver_state=solver_state,
         gradients=gradients
         if isinstance(gradients, tuple)
-        else tuple((problem.objective.gradient_cost * to_numpy(gradients)).tolist()),
+        else charges(problem.objective.gradient_cost * to_numpy(gradients)),
         status=status,
         charged=charged,
         mu=problem.mu,
     )
+
+
+def charges(counts: Array) -> Any:
+    """Return numbers of gradients as a tuple; while a function is compiled, as the array that they are."""
+    return counts if is_traced(counts) else tuple(counts.tolist())
 
 
 def evaluated(problem: LocalProblem, theta: Array) -> LocalSolution:

@@ -15,12 +15,16 @@ from dualopt.arrays.xp import (
     Array,
     array_namespace,
     asarray_like,
+    at_once,
     device,
+    either,
     host_places,
     host_zeros,
     indices,
     is_numpy,
+    is_traced,
     reshape,
+    surely,
     transposed,
 )
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
@@ -75,6 +79,19 @@ class State(NamedTuple):
     norm: Array  # |grad F_j|
     gradients: Array
     stalled: Array
+
+
+class _WithPairs(NamedTuple):
+    """The same with the pairs, in a function that is compiled: nothing is written to there."""
+
+    theta: Array
+    evaluation: Evaluation
+    client: Array
+    value: Array
+    norm: Array
+    gradients: Array
+    stalled: Array
+    pairs: Pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +170,8 @@ class LBFGS(Typed):
         """Run L-BFGS from ``start`` with the pairs of earlier calls."""
         require_smooth("lbfgs", problem, constant=False)
         last = solver_state or self.initial_state(problem.objective)
+        if is_traced(start):
+            return self._traced(problem, start, stop, last, round)
         evaluation, cost = evaluate_start(problem, start, last)
         curvatures = last.curvatures
         if curvatures and round is not None and round.n.bit_count() == 1:
@@ -179,6 +198,42 @@ class LBFGS(Typed):
             ),
             gradients=state.gradients,
             status=status,
+        )
+
+    def _traced(
+        self, problem: LocalProblem, start: Array, stop: Stop, last: SolverState, round: Round | None
+    ) -> LocalSolution:
+        """Do the same while a function is compiled."""
+        evaluation, cost = _traced_start(problem, start, last)
+        curvatures, xp = last.curvatures, array_namespace(start)
+        if curvatures and round is not None:
+            due, f = (round.n > 0) & ((round.n & (round.n - 1)) == 0), problem.objective
+            curvatures = either(due, lambda: f.curvatures(start), lambda: curvatures)  # pyright: ignore[reportAttributeAccessIssue]
+            cost = cost + xp.where(due, asarray_like(f.curvature_costs, cost), 0.0)  # pyright: ignore[reportAttributeAccessIssue]
+        memory, everybody = _Memory(last.pairs, curvatures), xp.arange(problem.n_clients)
+        if curvatures:
+            at_once(lambda: problem.objective.preconditioner(problem.weight, problem.objective.curvatures()))  # pyright: ignore[reportAttributeAccessIssue]
+            memory.preconditioner(problem, everybody)  # for all steps
+        elif self._preconditions(problem.objective, "preconditioner"):
+            at_once(lambda: problem.preconditioner)
+        state = State(start, evaluation, everybody, evaluation.value, norm(evaluation.gradient), cost, cost < 0)
+
+        def step(problem: LocalProblem, state: _WithPairs) -> _WithPairs:
+            memory.become(state.pairs)
+            return _WithPairs(*self._step(memory, problem, State(*state[:-1])), memory.kept())
+
+        state, status = drive(
+            step,
+            problem,
+            _WithPairs(*state, last.pairs),
+            stop,
+            round,
+            max_iter=self.max_iter,
+            measure=lambda _, s: (s.value, s.norm),
+        )
+        kept = SolverState(state.pairs, state.theta, state.evaluation.f, state.evaluation.grad_f, curvatures)
+        return solution(
+            problem, state.theta, state.evaluation, solver_state=kept, gradients=state.gradients, status=status
         )
 
     def _step(self, memory: _Memory, problem: LocalProblem, state: State) -> State:
@@ -265,6 +320,14 @@ def evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tu
     return problem.extend(start, f, grad_f), host_zeros(problem.n_clients) + moved
 
 
+def _traced_start(problem: LocalProblem, start: Array, last: SolverState) -> tuple[Evaluation, Array]:
+    """Return the same while a function is compiled: nothing is computed if no client has moved."""
+    moved, old = ~equal_rows(last.theta, start), (last.f, last.grad_f)
+    xp = array_namespace(start)
+    found = either(xp.any(moved), lambda: masked(moved, problem.objective.value_and_gradient(start), old), lambda: old)
+    return problem.extend(start, *found), xp.astype(moved, last.f.dtype)
+
+
 class _Memory:
     """The pairs of all clients of a call.
 
@@ -303,7 +366,7 @@ class _Memory:
     def append(self, clients: Any, found: LineSearch, resting: Any) -> None:
         """Add a pair of each client that does not rest, zeros where its step has no positive curvature."""
         xp, curvature = array_namespace(found.step), found.curvature
-        if not found.curved.all():
+        if not surely(found.curved):
             curvature = xp.where(asarray_like(found.curved, curvature, dtype=xp.bool), curvature, math.inf)
         root = per_client(curvature**-0.5, found.step)
         s, y = root * found.step, root * found.change
@@ -313,7 +376,7 @@ class _Memory:
             self._write(clients, resting, s, y, column)
             return
         new = _shifted(old_s, old_y, s, y)
-        if resting.any():
+        if not surely(~resting):
             new = masked(~resting, new, (old_s, old_y))
         if len(clients) < self._pairs.s.shape[0]:
             new = merge_clients((self._pairs.s, self._pairs.y), new, clients)
@@ -335,6 +398,10 @@ class _Memory:
         pairs.s[who, places], pairs.y[who, places], pairs.scale[who] = s, y, _scale(y)
         pairs.factors[who, places] = 0.0
         pairs.factors[who, :, places] = column
+
+    def become(self, pairs: Pairs) -> None:
+        """Go on with these pairs."""
+        self._pairs = pairs
 
     def kept(self) -> Pairs:
         """Return the pairs for the next call."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dualopt.arrays._checks import Typed, require, require_positive
 from dualopt.arrays.streams import Round
-from dualopt.arrays.xp import Array, array_namespace
+from dualopt.arrays.xp import Array, array_namespace, chosen
 from dualopt.objectives.local_problem import gap_bound
 
 __all__ = [
@@ -117,7 +117,7 @@ class GradientReduction(Typed):
 
     def finished(self, progress: Progress) -> Array:
         """Compare ``|grad F_j|`` with a multiple of its first value."""
-        factor = self.first if progress.round.n == 0 else self.factor
+        factor = chosen(progress.round.n == 0, self.first, self.factor)
         return progress.gradient_norm <= factor * progress.first_gradient_norm
 
 

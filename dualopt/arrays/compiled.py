@@ -1,0 +1,109 @@
+"""Compiling whole functions of trees, loops in them, and what is known only when they run: for JAX alone.
+
+A library that runs one operation after the other takes longer to launch them than most of them take. What JAX traces
+is the ordinary code of this package: decisions that it makes on the host must be made of what is known then (the
+structure of a tree, integers, truth values and texts in it), and loops and branches that depend on numbers are written
+with `repeat` and `either`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+from dualopt.arrays.xp import Array
+
+__all__ = ["Compiled", "Programs"]
+
+MOST = 16  # programs of one function: a tree whose integers change in every round would compile forever
+
+
+class Programs(dict[Any, "Compiled"]):
+    """Compiled functions by what they are made from; they are not pickled, and are compiled again."""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return Programs, ()
+
+
+class Compiled:
+    """A function of trees, compiled where JAX can trace it.
+
+    Arrays and floating-point numbers are what a program depends on. All other leaves, the structure and the shapes are
+    known when it is compiled: others take another program. A function that cannot be traced, because it looks at
+    numbers to decide what to do, is called as it is.
+
+    Parameters
+    ----------
+    function : callable
+        Takes trees and returns a tree: of tuples, named ones too, whose leaves are anything.
+
+    Attributes
+    ----------
+    reason : Exception or None
+        Why the latest call could not be traced.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.reason: Exception | None = None
+        self._function = function
+        self._programs: dict[Any, Any] = {}
+
+    def __call__(self, *trees: Any) -> Any:
+        """Call the function."""
+        import jax  # pyright: ignore[reportMissingImports]
+
+        leaves, structure = jax.tree.flatten(trees)
+        key = structure, tuple(_kind(x) for x in leaves)
+        if key not in self._programs:
+            self._programs[key] = self._program(structure, leaves) if len(self._programs) < MOST else None
+        program = self._programs[key]
+        return self._function(*trees) if program is None else program([x for x in leaves if _is_number(x)])
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether every call had a program."""
+        return all(program is not None for program in self._programs.values())
+
+    def _program(self, structure: Any, leaves: list[Any]) -> Any:
+        """Return the function of the numbers among such leaves, or None."""
+        import jax  # pyright: ignore[reportMissingImports]
+
+        known = [None if _is_number(x) else x for x in leaves]
+        places = [i for i, x in enumerate(leaves) if _is_number(x)]
+        result: list[Any] = []
+
+        def traced(numbers: list[Array]) -> list[Array]:
+            given = list(known)
+            for place, x in zip(places, numbers, strict=True):
+                given[place] = x
+            found, shape = jax.tree.flatten(self._function(*jax.tree.unflatten(structure, given)))
+            result[:] = shape, [None if compat.is_jax_array(x) else (x,) for x in found]
+            return [x for x in found if compat.is_jax_array(x)]
+
+        program = jax.jit(traced)
+        try:
+            program.trace([leaves[i] for i in places])
+        except Exception as error:  # what else is wrong with the function, the ordinary call says
+            self.reason = error
+            return None
+        shape, others = result
+
+        def run(numbers: list[Array]) -> Any:
+            made = iter(program(numbers))
+            return jax.tree.unflatten(shape, [next(made) if x is None else x[0] for x in others])
+
+        return run
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, float | np.generic) or compat.is_jax_array(x)
+
+
+def _kind(x: Any) -> Any:
+    """Return what a program knows of a leaf."""
+    if compat.is_jax_array(x):
+        return x.shape, x.dtype
+    return type(x) if _is_number(x) else x
