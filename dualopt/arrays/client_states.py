@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.tree import is_everybody, leaves, take_clients, take_rows, tree_map
-from dualopt.arrays.xp import Array, array_namespace, device, is_host, set_rows
+from dualopt.arrays.xp import Array, array_namespace, device, is_host, is_writable, set_rows
 
 __all__ = ["ClientStates"]
 
@@ -85,6 +85,9 @@ class ClientStates:
         after = ClientStates(None, self._n_clients)
         if is_everybody(ids, self._n_clients):
             after._tree = tree
+            return after
+        if self._rows is None and self._tree is not None and not all(map(is_writable, leaves(self._tree))):
+            after._tree = _merged(self._tree, np.asarray(ids, dtype=np.int64), tree)
             return after
         after._rows = rows = self._latest_rows()
         before = self.take(ids) if self.is_complete else None
@@ -166,6 +169,13 @@ class _Rows:
             lazy = all(is_host(x) and _row_bytes(x) * everybody <= LAZY for x in leaves(arrays))
             self._capacity = everybody if lazy else min(max(needed, 2 * self._capacity), everybody)
             self._arrays = tree_map(lambda x: _resized(x, self._capacity), arrays)
+
+
+def _merged(tree: Any, ids: Array, rows: Any) -> Any:
+    """Return new arrays with rows of some clients replaced, where none can be written to."""
+    from dualopt.arrays.compiled import MERGE  # of few libraries
+
+    return MERGE(tree, ids, rows)
 
 
 def _resized(x: Array, n: int) -> Array:

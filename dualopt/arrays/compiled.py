@@ -9,16 +9,15 @@ with `repeat` and `either`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-import array_api_compat as compat
-import numpy as np
+from dualopt.arrays.tree import tree_map
+from dualopt.arrays.xp import Array, compiles, is_traced, set_rows
 
-from dualopt.arrays.xp import Array
+__all__ = ["Compiled", "Programs", "compiled"]
 
-__all__ = ["Compiled", "Programs"]
-
-MOST = 16  # programs of one function: a tree whose integers change in every round would compile forever
+MOST = 64  # programs of one function: a tree whose integers change in every round would compile forever
 
 
 class Programs(dict[Any, "Compiled"]):
@@ -53,6 +52,11 @@ class Compiled:
 
     def __call__(self, *trees: Any) -> Any:
         """Call the function."""
+        found = self.attempt(*trees)
+        return self._function(*trees) if found is None else found
+
+    def attempt(self, *trees: Any) -> Any:
+        """Return what the program of such trees returns, or None where there is none."""
         import jax  # pyright: ignore[reportMissingImports]
 
         leaves, structure = jax.tree.flatten(trees)
@@ -60,12 +64,12 @@ class Compiled:
         if key not in self._programs:
             self._programs[key] = self._program(structure, leaves) if len(self._programs) < MOST else None
         program = self._programs[key]
-        return self._function(*trees) if program is None else program([x for x in leaves if _is_number(x)])
+        return None if program is None else program([x for x in leaves if _is_number(x)])
 
     @property
     def is_compiled(self) -> bool:
         """Whether every call had a program."""
-        return all(program is not None for program in self._programs.values())
+        return None not in self._programs.values()
 
     def _program(self, structure: Any, leaves: list[Any]) -> Any:
         """Return the function of the numbers among such leaves, or None."""
@@ -80,8 +84,8 @@ class Compiled:
             for place, x in zip(places, numbers, strict=True):
                 given[place] = x
             found, shape = jax.tree.flatten(self._function(*jax.tree.unflatten(structure, given)))
-            result[:] = shape, [None if compat.is_jax_array(x) else (x,) for x in found]
-            return [x for x in found if compat.is_jax_array(x)]
+            result[:] = shape, [None if compiles(x) else (x,) for x in found]
+            return [x for x in found if compiles(x)]
 
         program = jax.jit(traced)
         try:
@@ -98,12 +102,34 @@ class Compiled:
         return run
 
 
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pure function of trees that is a program for arrays of JAX, of which the last one is an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> compiled(lambda rows, x: sum(rows, start=x))((np.ones(2), np.ones(2)), np.zeros(2)).tolist()
+    [2.0, 2.0]
+    """
+    program = Compiled(function)
+
+    @wraps(function)
+    def call(*trees: Any) -> Any:
+        return program(*trees) if compiles(trees[-1]) and not is_traced(trees[-1]) else function(*trees)
+
+    return call
+
+
 def _is_number(x: Any) -> bool:
-    return isinstance(x, float | np.generic) or compat.is_jax_array(x)
+    return isinstance(x, float) or hasattr(x, "dtype")
 
 
 def _kind(x: Any) -> Any:
     """Return what a program knows of a leaf."""
-    if compat.is_jax_array(x):
+    if hasattr(x, "dtype"):
         return x.shape, x.dtype
-    return type(x) if _is_number(x) else x
+    return float if isinstance(x, float) else x
+
+
+MERGE = Compiled(lambda tree, ids, rows: tree_map(lambda x, new: set_rows(x, ids, new), tree, rows))
+"""Trees with rows of some clients replaced, as one program."""

@@ -368,9 +368,16 @@ def chosen(condition: Any, then: Any, otherwise: Any) -> Any:
 
 
 def at_once(function: Callable[[], Any]) -> Any:
-    """Return what a function returns, computed now though another one is traced: of arrays that have numbers."""
-    import jax  # pyright: ignore[reportMissingImports]
+    """Return what a function of data returns, which is to be kept: numbers, although another function may be traced.
 
+    Examples
+    --------
+    >>> at_once(lambda: 1.0)
+    1.0
+    """
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return function()
     with jax.ensure_compile_time_eval():
         return function()
 

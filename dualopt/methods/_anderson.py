@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from dualopt.arrays._checks import require_kept
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon
+from dualopt.arrays.xp import Array, array_namespace, chosen, device, epsilon, is_traced, to_numpy, zeros_like
 from dualopt.methods._base import Algorithm
 
 __all__ = [
@@ -67,7 +67,7 @@ class Mixing(Algorithm):
 
     def _mixed(self, gram: Array, known: int, rounding: float) -> tuple[float, ...]:
         """Return the weights that mix the newest points, whose products have this rounding."""
-        found = tuple(map(float, mixing_weights(gram[-known:, -known:], rounding)))
+        found = tuple(map(float, mixing_weights(to_numpy(gram)[-known:, -known:], rounding)))
         return (0.0,) * (self.memory + 1 - known) + found if math.isfinite(sum(found)) else self._plain(0)
 
 
@@ -83,9 +83,19 @@ def from_newest(history: History) -> History:
 
 
 def mixture(weights: Sequence[float], parts: Sequence[Array]) -> Array:
-    """Return the sum of the parts with their weights; parts of weight zero do not matter, whatever they are."""
+    """Return the sum of the parts with their weights; parts of weight zero do not matter, whatever they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mixture((0.5, 0.0), (np.ones(2), np.full(2, np.nan))).tolist(), mixture((0.0,), (np.ones(2),)).tolist()
+    ([0.5, 0.5], [0.0, 0.0])
+    """
+    if is_traced(weights[0]):
+        none, pairs = zeros_like(parts[0]), zip(weights, parts, strict=True)
+        return sum((chosen(weight == 0, none, weight * part) for weight, part in pairs), start=none)
     terms = [part if weight == 1 else weight * part for weight, part in zip(weights, parts, strict=True) if weight]
-    return sum(terms[1:], start=terms[0])
+    return sum(terms[1:], start=terms[0]) if terms else zeros_like(parts[0])
 
 
 def appended(gram: Array, products: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require_kept
+from dualopt.arrays.compiled import compiled
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._line_search import LineSearch, Upload, accepts, infinite, inner, shortened
 from dualopt.methods.oracle import Oracle
@@ -90,7 +91,7 @@ class DistributedLBFGS(LineSearch):
         theta = server.theta + server.step
         s = (*server.s[1:], theta - server.theta)
         y = (*server.y[1:], mean.gradient - server.gradient)
-        step = -inverse_hessian_product(s, y, mean.gradient)
+        step = -_product(s, y, mean.gradient)
         return Server(theta, mean.value, mean.gradient, step, s, y), theta + step
 
     def delivered(self, server: Server, message: Array) -> Server:
@@ -129,3 +130,6 @@ def inverse_hessian_product(
         b = inverse * inner(change, v)
         v = v + (coefficients.pop() - b) * step
     return v
+
+
+_product = compiled(inverse_hessian_product)

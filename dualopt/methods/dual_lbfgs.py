@@ -140,7 +140,7 @@ class DualLBFGS(Algorithm):
             s, y = (*c.s[1:], c.step), (*c.y[1:], q - c.q)
             c = c._replace(zeta=c.zeta + c.step, q=q, s=s, y=y)
         kept = (*c.s, *c.y, c.q)
-        step = mixture(message.weights, kept) if any(message.weights) else zeros_like(c.zeta)
+        step = mixture(message.weights, kept)
         zeta = c.zeta + step
         theta = oracle.solve(start=c.theta, linear=-self.nu * zeta).theta
         value = client_dot(zeta, theta) - oracle.evaluate(theta).f / self.nu
@@ -165,7 +165,7 @@ class DualLBFGS(Algorithm):
         path = server.path + xp.sqrt(xp.maximum(inner(weights, server.gram @ weights), xp.zeros_like(slope)))
         gram = next_gram(server.gram, weights, products, size)
         rounding = ROUNDING * epsilon(mean.theta) * (path + xp.sqrt(inner(mean.theta, mean.theta)))
-        step = tuple(map(float, to_numpy(self._direction(gram, rounding))))
+        step = tuple(map(float, self._direction(to_numpy(gram), to_numpy(rounding))))
         return Server(mean.theta, mean.theta, mean.value, gram, step, False, path), Message(mean.theta, True, step)
 
     def _direction(self, gram: Array, rounding: Array) -> Array:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from dualopt.arrays._checks import require
-from dualopt.arrays.xp import Array, broadcast, to_numpy
+from dualopt.arrays.xp import Array, broadcast, is_traced, to_numpy
 from dualopt.methods.compressors import Uplink
 from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem, Objective, Reweighted
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.objectives.scales import in_own_units
 from dualopt.solvers import LocalSolution, LocalSolver
-from dualopt.solvers._loop import evaluated, norm, works_in_single
+from dualopt.solvers._loop import charges, evaluated, norm, works_in_single
 from dualopt.solvers.newton import conjugate_gradients
 from dualopt.solvers.stopping import Stop
 
@@ -122,6 +122,8 @@ class Oracle:
             With ``theta``, the ``evaluation`` there and the ``length`` of the steps.
         """
         proximal = not (isinstance(weight, float | int) and weight == 0)
+        if is_traced(weight):  # one number of the server stands for all
+            weight = broadcast(weight, self._shape[:1])
         problem = in_own_units(
             LocalProblem(
                 objective=self.objective,
@@ -188,7 +190,7 @@ class Oracle:
             max_iter=most,
             precondition=problem.preconditioner if "preconditioner" in self.objective.offers else None,
         )
-        self._charge(tuple(map(float, to_numpy(products))))
+        self._charge(charges(to_numpy(products)))
         self._worked(theta)
         return direction
 

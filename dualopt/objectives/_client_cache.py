@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dualopt.arrays.xp import Array, array_namespace, indices, is_traced
+from dualopt.arrays.xp import Array, array_namespace, at_once, indices
 from dualopt.objectives._index import Index
 
 __all__ = ["ClientCache"]
@@ -49,9 +49,8 @@ class ClientCache:
     ) -> tuple[Array, ...]:
         """Return arrays with one row for each position; ``compute()`` makes them unless all are there for the key."""
         if (self._key[positions.ids] != key).any():  # NaN where nothing is known
-            arrays = compute()
-            if not is_traced(arrays[0]):
-                self._keep(positions, arrays, key)
+            arrays = at_once(compute)
+            self._keep(positions, arrays, key)
             return arrays
         stacks = self._stack[positions.ids]
         latest = self._stacks[int(stacks[0])][1]

@@ -10,7 +10,18 @@ from typing import Any, ClassVar, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, is_traced, largest, reshape, to_numpy
+from dualopt.arrays.xp import (
+    Array,
+    array_namespace,
+    at_once,
+    device,
+    epsilon,
+    is_sparse,
+    is_traced,
+    largest,
+    reshape,
+    to_numpy,
+)
 from dualopt.losses import Loss, Squared
 from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -30,6 +41,8 @@ LARGEST_SIDE = 2**10  # of Gram matrices whose eigenvectors are kept: they take 
 SHOWN = 3  # names in the text that stands for a model
 PRECISIONS = ("double", "mixed")  # of local solvers
 COMPUTED = ("L", "_norms", "_offset_norms")  # once per client, and kept by ``select``
+
+KEPT = ("mu", "partial_mu", "proven_mu", "mean_mu", "shares", "rows.blocks")  # what else is computed of the data once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,14 +86,7 @@ class LinearModel(FiniteSum):
     [[0.0, 0.0, -3.0]]
     """
 
-    computed_once: ClassVar[tuple[str, ...] | None] = (
-        *COMPUTED,
-        "mu",
-        "partial_mu",
-        "mean_mu",
-        "shares",
-        "rows.blocks",
-    )
+    computed_once: ClassVar[tuple[str, ...] | None] = (*COMPUTED, *KEPT)
 
     loss: Loss
     ridge: float
@@ -349,18 +355,20 @@ class LinearModel(FiniteSum):
         """
         if curvatures is not None:
             return self._curved(self._ridges(weight), *curvatures)
+        if is_traced(weight):  # no inverse can be kept
+            return self._curved(self._ridges(weight), *self.curvatures())
         fraction = self._typical
         ridges = self._ridges(weight) / fraction
-        products = self._preconditioners.get(key := ridges.tobytes())
-        if products is None:
-            products = [
-                (part, group.preconditioner_product(part, ridges[part.block.clients.ids]))
-                for group, part in self.rows.parts
-            ]
-            if not is_traced(self.zeros()):
-                while len(self._preconditioners) > 1:  # the latest two
-                    del self._preconditioners[next(iter(self._preconditioners))]
-                self._preconditioners[key] = products
+        if (key := ridges.tobytes()) not in self._preconditioners:
+            while len(self._preconditioners) > 1:  # the latest two
+                del self._preconditioners[next(iter(self._preconditioners))]
+            self._preconditioners[key] = at_once(
+                lambda: [
+                    (part, group.preconditioner_product(part, ridges[part.block.clients.ids]))
+                    for group, part in self.rows.parts
+                ]
+            )
+        products = self._preconditioners[key]
         return lambda v: self._by_parts(products, v, lambda found: found / fraction)
 
     def _curved(self, ridges: Array, bends: Array, outputs: Array) -> Callable[[Array], Array]:
@@ -441,6 +449,8 @@ class LinearModel(FiniteSum):
 
     def _ridges(self, weight: float | Array) -> Array:
         """Return ``ridge + weight_j`` of every client, a host array."""
+        if is_traced(weight):
+            return self.ridge + weight
         host = array_namespace(self.rows.group)
         number = isinstance(weight, float | int)
         return self.ridge + (

@@ -15,7 +15,6 @@ from dualopt.arrays.xp import (
     Array,
     array_namespace,
     asarray_like,
-    at_once,
     device,
     either,
     host_places,
@@ -211,11 +210,8 @@ class LBFGS(Typed):
             curvatures = either(due, lambda: f.curvatures(start), lambda: curvatures)  # pyright: ignore[reportAttributeAccessIssue]
             cost = cost + xp.where(due, asarray_like(f.curvature_costs, cost), 0.0)  # pyright: ignore[reportAttributeAccessIssue]
         memory, everybody = _Memory(last.pairs, curvatures), xp.arange(problem.n_clients)
-        if curvatures:
-            at_once(lambda: problem.objective.preconditioner(problem.weight, problem.objective.curvatures()))  # pyright: ignore[reportAttributeAccessIssue]
-            memory.preconditioner(problem, everybody)  # for all steps
-        elif self._preconditions(problem.objective, "preconditioner"):
-            at_once(lambda: problem.preconditioner)
+        if self._preconditions(problem.objective, "preconditioner"):
+            memory.preconditioner(problem, everybody)  # is made for all steps
         state = State(start, evaluation, everybody, evaluation.value, norm(evaluation.gradient), cost, cost < 0)
 
         def step(problem: LocalProblem, state: _WithPairs) -> _WithPairs:

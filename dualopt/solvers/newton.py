@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, host_zeros, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, host_zeros, is_traced, repeat, to_numpy
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._line_search import backtrack
 from dualopt.solvers._loop import LocalSolution, drive, norm, require_smooth, solution
@@ -125,11 +125,9 @@ def conjugate_gradients(
     z = precondition(residual)
     p, rz = z, client_dot(residual, z)
     one, zero = xp.ones_like(rz), xp.zeros_like(rz)
-    products = zero
     running = client_dot(residual, residual) > tol * tol
-    for _ in range(max_iter):
-        if not any(to_numpy(running)):
-            break
+
+    def step(x: Array, residual: Array, p: Array, rz: Array, products: Array, running: Array) -> tuple[Array, ...]:
         Hp = product(p)
         products = products + xp.astype(running, products.dtype)
         curvature = client_dot(p, Hp)
@@ -141,5 +139,14 @@ def conjugate_gradients(
         z = precondition(residual)
         last, rz = rz, client_dot(residual, z)
         beta = xp.where(running, rz / xp.where(running, last, one), zero)
-        p = z + per_client(beta, p) * p
-    return x, products
+        return x, residual, z + per_client(beta, p) * p, rz, products, running
+
+    now = x, residual, p, rz, zero, running
+    if is_traced(x):
+        _, now = repeat(lambda s: xp.any(s[1][-1]) & (s[0] < max_iter), lambda s: (s[0] + 1, step(*s[1])), (0, now))
+        return now[0], now[4]
+    for _ in range(max_iter):
+        if not any(to_numpy(now[-1])):
+            break
+        now = step(*now)
+    return now[0], now[4]
