@@ -198,7 +198,7 @@ def drive(
     out whatever happens; on another device than the host's it is not interrupted to look for stalls.
     """
     measure = measure or (lambda problem, state: (state.evaluation.value, norm(state.evaluation.gradient)))
-    if is_traced(state.theta):
+    if is_traced(state[0]):
         return _traced_drive(step, problem, state, stop, round, max_iter=max_iter, measure=measure)
     n, host = problem.n_clients, is_host(problem.mu)
     round = first_round(n) if round is None else round
