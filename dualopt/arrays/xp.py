@@ -362,9 +362,9 @@ def chosen(condition: Any, then: Any, otherwise: Any) -> Any:
     >>> chosen(True, 0.1, 0.2)
     0.1
     """
-    if is_traced(condition):
-        return array_namespace(condition).where(condition, then, otherwise)
-    return then if condition else otherwise
+    if type(condition) is bool or not is_traced(condition):
+        return then if condition else otherwise
+    return array_namespace(condition).where(condition, then, otherwise)
 
 
 def at_once(function: Callable[[], Any]) -> Any:

@@ -122,7 +122,7 @@ class Oracle:
             With ``theta``, the ``evaluation`` there and the ``length`` of the steps.
         """
         proximal = not (isinstance(weight, float | int) and weight == 0)
-        if is_traced(weight):  # one number of the server stands for all
+        if proximal and is_traced(weight):  # one number of the server stands for all
             weight = broadcast(weight, self._shape[:1])
         problem = in_own_units(
             LocalProblem(

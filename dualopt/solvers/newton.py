@@ -127,7 +127,8 @@ def conjugate_gradients(
     one, zero = xp.ones_like(rz), xp.zeros_like(rz)
     running = client_dot(residual, residual) > tol * tol
 
-    def step(x: Array, residual: Array, p: Array, rz: Array, products: Array, running: Array) -> tuple[Array, ...]:
+    def step(now: tuple[Array, ...]) -> tuple[Array, ...]:
+        x, residual, p, rz, products, running = now
         Hp = product(p)
         products = products + xp.astype(running, products.dtype)
         curvature = client_dot(p, Hp)
@@ -143,10 +144,10 @@ def conjugate_gradients(
 
     now = x, residual, p, rz, zero, running
     if is_traced(x):
-        _, now = repeat(lambda s: xp.any(s[1][-1]) & (s[0] < max_iter), lambda s: (s[0] + 1, step(*s[1])), (0, now))
+        _, now = repeat(lambda s: xp.any(s[1][-1]) & (s[0] < max_iter), lambda s: (s[0] + 1, step(s[1])), (0, now))
         return now[0], now[4]
     for _ in range(max_iter):
         if not any(to_numpy(now[-1])):
             break
-        now = step(*now)
+        now = step(now)
     return now[0], now[4]
