@@ -56,6 +56,7 @@ __all__ = [
     "to_numpy",
     "transposed",
     "uploader",
+    "vecdot",
     "width",
     "zeros_like",
 ]
@@ -145,6 +146,20 @@ def largest(x: Array, axis: int, *, keepdims: bool = False) -> Array:
     if type(x) is np.ndarray:
         return np.maximum.reduce(x, axis=axis, keepdims=keepdims)
     return array_namespace(x).max(x, axis=axis, keepdims=keepdims)
+
+
+def vecdot(x: Array, y: Array) -> Array:
+    """Return the inner products along the last axis, as the standard's function does.
+
+    Examples
+    --------
+    >>> vecdot(np.ones((2, 3)), np.ones(3)).tolist()
+    [3.0, 3.0]
+    """
+    if type(x) is np.ndarray:
+        return np.vecdot(x, y)
+    xp = array_namespace(x, y)
+    return (xp.linalg if compat.is_torch_array(x) else xp).vecdot(x, y)  # the other one of PyTorch is many products
 
 
 def transposed(x: Array) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from dualopt.arrays.xp import Array, array_namespace, broadcast, device, is_numpy, reshape
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device, is_numpy, reshape, vecdot
 from dualopt.losses import Loss
 from dualopt.objectives._weights import of_clients
 from dualopt.objectives.local_problem import client_dot
@@ -152,7 +152,7 @@ class FiniteSum(Objective):
     def _block_value(self, block: Block, points: Array) -> tuple[Array]:
         """Return what the rows of a block add to values, ``(c,)``."""
         z, _ = self._predictors(points, block)
-        return (array_namespace(z).vecdot(block.w, self.loss.value(z, block.y)),)
+        return (vecdot(block.w, self.loss.value(z, block.y)),)
 
     def _block_gradient(self, block: Block, points: Array) -> tuple[Array]:
         """Return what they add to gradients, in the form of ``points``."""
@@ -163,7 +163,7 @@ class FiniteSum(Objective):
         """Return both."""
         z, way = self._predictors(points, block)
         value, slope = self.loss.value_and_gradient(z, block.y)
-        value = array_namespace(value).vecdot(block.w, value)
+        value = vecdot(block.w, value)
         return value, self._backward(points, block, way, self._weighted(slope, block))
 
     def draw(self, rngs: Sequence[Any], batch: int | None) -> Sample:

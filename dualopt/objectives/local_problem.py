@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dualopt.arrays.tree import is_everybody, take_clients
-from dualopt.arrays.xp import Array, array_namespace, broadcast, reshape
+from dualopt.arrays.xp import Array, array_namespace, broadcast, reshape, vecdot
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
 
@@ -26,14 +26,13 @@ def per_client(numbers: float | Array, like: Array) -> float | Array:
 
 def client_dot(x: Array, y: Array) -> Array:
     """Return the inner products ``<x_j, y_j>`` of two ``(N, *shape)`` arrays, shape ``(N,)``, without a temporary."""
-    xp = array_namespace(x, y)
     if x.shape != y.shape:
-        x, y = xp.broadcast_arrays(x, y)
+        x, y = array_namespace(x, y).broadcast_arrays(x, y)
     # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
     if x.ndim == 2:
-        return xp.vecdot(x, y)
+        return vecdot(x, y)
     rows = x.shape[0], -1
-    return xp.vecdot(reshape(x, rows), reshape(y, rows))
+    return vecdot(reshape(x, rows), reshape(y, rows))
 
 
 def gap_bound(squared_norm: Array, mu: Array) -> Array:
