@@ -420,7 +420,10 @@ def _first_curvature(problem: LocalProblem) -> Array | float:
         return 1.0
     xp = array_namespace(problem.L)
     total = problem.L + xp.where(problem.mu > 0, problem.mu, 0.0)
-    return xp.where(xp.isfinite(total) & (total > 0), 0.5 * total, 1.0)
+    known = xp.isfinite(total) & (total > 0)
+    if is_traced(problem.weight):  # it may be 0
+        known = known & (problem.weight > 0)
+    return xp.where(known, 0.5 * total, 1.0)
 
 
 def _shifted(old_s: Array, old_y: Array, s: Array, y: Array) -> tuple[Array, Array]:
