@@ -605,6 +605,16 @@ TABLE |= {
             ("_uploads", ("two_phases", "lies")),
         )
     },
+    "dualopt/engine/_compiled.py": Judges(  # with JAX, as the next one
+        (
+            Selected(
+                "tests/engine/test_compiled.py", "one_output|reweighted|cohorts|another_run|certificates|draws|pickled"
+            ),
+        )
+    ),
+    "dualopt/arrays/compiled.py": Judges(
+        (Selected("dualopt/arrays/compiled.py"), Selected("tests/arrays/test_compiled.py"))
+    ),
     "dualopt/engine/_contradictions.py": Judges(
         (Selected("dualopt/engine/_contradictions.py"), Selected("tests/engine/test_contradictions.py"))
     ),
