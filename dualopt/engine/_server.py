@@ -98,13 +98,13 @@ class Server:
         self.engine, self.hosts, self.clients, self.shape = engine, list(engine.hosts), list(clients), shape
         self.name, self.project, self.max_rows, self.own_weights = name, project, max_rows, weights
         self.weights = unequal(weights)  # those with which the method averages; None where they are equal
+        self.kept = 1.0  # which part of a compressed step both ends take
         self.scales: tuple[float, ...] | None = None  # of the clients that the method sees
         self.run, self.made, self.rounds = "", 0, 0
         self.algorithm: Algorithm | None = None
         self.compressor: Compressor | None = None
         self.lost: list[str] = []  # sentences, one for each answer that did not count
         self.n_clients = sum(map(len, self.clients))
-        self._host: Any = getattr(engine, "host", None)  # the only one, where it is an object of this process
         ids = np.concatenate([np.asarray(own, dtype=np.int64) for own in self.clients])
         self._owner = np.zeros(self.n_clients, dtype=np.int64)
         self._owner[ids] = np.repeat(np.arange(len(self.clients)), [len(own) for own in self.clients])
@@ -116,6 +116,7 @@ class Server:
         self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
         self._checks = UploadChecks(engine, shape)
         self.explosions = Explosions()
+        self._adds = engine.partial_sums  # whether hosts add what certificates are made from
         self._contradictions: list[Contradictions] = []  # one for each host, where its own answers can be compared
 
     def anew(self) -> Server:
@@ -179,6 +180,7 @@ class Server:
         if known is not None and len(known.hosts) != len(self.hosts):
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(self.hosts)}.")
         self.algorithm, self.compressor, self.rounds, self.made = algorithm, compressor, rounds, rounds
+        self.kept = kept_part(compressor, self.shape, self.n_clients)
         if self.is_secure:
             masked = f"a masked number has {WORD} bits, whatever it stands for"
             require(compressor is None, f"compressor must not be given with secure sums: {masked}")
@@ -205,7 +207,7 @@ class Server:
 
     def _sendable(self, x: Any) -> Any:
         """Return an object as hosts are told of it."""
-        return x if self._host is not None else json.dumps(Spec.of(x, full=True).to_json())
+        return json.dumps(Spec.of(x, full=True).to_json())
 
     def _restored(self, own: tuple[int, ...], state: Any, rounds: int, solutions: Any) -> protocol.Restore:
         """Give a host that lives and dies with the server the states that its checkpoint holds."""
@@ -234,9 +236,7 @@ class Server:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What the parameters of a trace say of the hosts, in terms of JSON; nothing of the one of this process."""
-        if self._host is not None:
-            return {}
+        """What the parameters of a trace say of the hosts, in terms of JSON."""
         lost = {"lost": list(self.lost)} if self.lost else {}
         compared = "no: a sum does not tell what each client says" if self.engine.partial_sums else "yes"
         reduce = "secure sums" if self.is_secure else "fast" if self.engine.partial_sums else "client order"
@@ -260,25 +260,17 @@ class Server:
         self.rounds, self.asked = round.n, self._shares(round.clients)
         if not round.clients:
             return RoundResult(round, None, None, None)
-        requests, uploads, kept = {}, {}, self.asked
         weights = self._weights_in(round)
-        for h, own in self.asked.items():
-            requests[h] = [self._request(h, own, round, message, weights)]
+        requests = {h: [self._request(h, own, round, message, weights)] for h, own in self.asked.items()}
         answers, faults = self.exchange(requests, round.n)
-        for h, found in answers.items():
-            uploads[h] = found[0]
-        if self._host is None:
-            kept = self._checks.sound(uploads, self.asked, round, faults)
-            round = self._without_lost(faults, kept, round)
-            self.explosions.note(round.n, {self._name(h): uploads[h] for h, own in kept.items() if own})
+        uploads = {h: found[0] for h, found in answers.items()}
+        kept = self._checks.sound(uploads, self.asked, round, faults)
+        round = self._without_lost(faults, kept, round)
+        self.explosions.note(round.n, {self._name(h): uploads[h] for h, own in kept.items() if own})
         if not round.clients:
             return RoundResult(round, None, None, None)
-        parts, shares = [], []
-        for h, own in kept.items():
-            if own:
-                parts.append(uploads[h])
-                shares.append(own)
-        order = self._order(round, shares)
+        parts = [uploads[h] for h, own in kept.items() if own]
+        order = self._order(round, [own for own in kept.values() if own])
         solution = self._solution(parts, order)
         if not round.communicate:
             return RoundResult(round, None, None, solution)
@@ -287,9 +279,8 @@ class Server:
             found = from_sums(self.algorithm, parts, round, weights)
         else:
             found = from_rows(self.algorithm, parts, order, round, self.weights)
-        part = kept_part(self.compressor, self.shape, round.n_clients)
         vectors = max(x.vectors for x in parts)
-        return RoundResult(weighed(round, self.weights, part), *found, solution, vectors)
+        return RoundResult(weighed(round, self.weights, self.kept), *found, solution, vectors)
 
     def commit(self, round: Round, message: Any) -> None:
         """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""
@@ -328,9 +319,7 @@ class Server:
     # --- what the clients hold and know -------------------------------------------------------------------------
 
     def states(self, round: Round) -> HostState | LazyStates:
-        """Return the states after a round: those at hand, or what asks for them when somebody looks."""
-        if self._host is not None:
-            return self._host.state
+        """Return the states after a round, or what asks for them when somebody looks."""
         kept = None if self.engine.in_process else self.remote_state
         return LazyStates(round, self.clients, self.asked, self._states_after, kept)
 
@@ -346,7 +335,7 @@ class Server:
         if not self.engine.in_process:
             return None
         found = [x.latest for x in self.ask_all(protocol.States(self.run, self.rounds))]
-        return found[0] if self._host is not None else joined_solutions(found, self.clients)
+        return joined_solutions(found, self.clients)
 
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta)``, shape ``(N,)``."""
@@ -388,7 +377,7 @@ class Server:
         All of it is means over the clients; rows are gathered so that these are rounded as in one process.
         """
         weights = unequal(self.own_weights)
-        if self.engine.partial_sums or self._host is not None:
+        if self._adds:
             parts = [tuple(x) for x in self._evaluated(theta, dual=True, partial_sums=True)]
             if any(dual is None for *_, dual in parts):
                 parts = [(columns[:5], gradient, None) for columns, gradient, _ in parts]
@@ -451,7 +440,7 @@ class Server:
         found = self.engine.call(named)
         for h, batch in batches.items():
             answer = found.get(self.hosts[h])
-            if self._host is None and (reason := _fault(batch, answer, len(self.clients[h]), self.shape)) is not None:
+            if (reason := self._fault(h, batch, answer)) is not None:
                 if isinstance(answer, protocol.Failed) and answer.final:
                     raise LostError(f"{self._name(h)} refuses round {n}: {reason}.")
                 faults[h], self._held[h] = reason, -1
@@ -465,6 +454,10 @@ class Server:
         return answers, faults
 
     # --- what they are made of ----------------------------------------------------------------------------------
+
+    def _fault(self, h: int, batch: Sequence[Any], answers: Any) -> str | None:
+        """Say why these are not the answers of a host to a batch of requests."""
+        return _fault(batch, answers, len(self.clients[h]), self.shape)
 
     def _name(self, h: int) -> str:
         return f"host {self.hosts[h]}"
@@ -504,8 +497,6 @@ class Server:
         return protocol.Propose(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, sums, named)
 
     def _solution(self, parts: Sequence[protocol.Uploaded], order: np.ndarray | None) -> LocalSolution | None:
-        if self._host is not None:
-            return self._host.solution
         if parts[0].gradients is None:
             return None
         return LocalSolution(None, None, None, None, (), joined([x.gradients for x in parts], order), ())

@@ -12,7 +12,8 @@ import numpy as np
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.engine._host import Host
-from dualopt.engine._inline import Clustered, LocalHost
+from dualopt.engine._inline import Clustered
+from dualopt.engine._local_server import LocalServer
 from dualopt.engine._remote import RemoteClients
 from dualopt.engine._server import WORD, RoundResult, Server
 from dualopt.engine._steps import solver_states
@@ -287,7 +288,7 @@ def on_engine(
         server = own.new_session()
     else:
         host = Host(own, 0, prepared=changed, certified=certified)
-        server = Server(LocalHost(host), [tuple(range(own.n_clients))], own.shape, weights=own.weights)
+        server = LocalServer(host)
     if clients is not None:
         server.reweight(clients)
     return objective, server
