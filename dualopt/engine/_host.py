@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
-from dualopt.arrays.tree import take_rows, tree_map
+from dualopt.arrays.tree import everybody, take_rows, tree_map
 from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, indices, is_numpy
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
@@ -119,7 +119,7 @@ class Host:
         self.algorithm: Any = None
         self._scales: tuple[float, ...] | None = None
         self._compressor: Compressor | None = None
-        self._everybody = tuple(range(n))
+        self._everybody = everybody(n)
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
         self._begun: protocol.Start | None = None  # the request with which the run began

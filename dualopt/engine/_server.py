@@ -22,6 +22,7 @@ from dualopt.engine._rows import added, under_each_other
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._steps import weighed, weights_in
 from dualopt.engine._uploads import Explosions, UploadChecks, from_rows, from_sums, joined
+from dualopt.engine.traffic import WORD
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
@@ -33,8 +34,6 @@ from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec, types_in
 
 __all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
-
-WORD = 64  # bits of a masked number
 
 
 class HostRecord(NamedTuple):

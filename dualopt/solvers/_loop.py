@@ -123,7 +123,7 @@ def works_in_single(solver: LocalSolver, objective: Any) -> bool:
     The objective must offer remainders, and the solver need no more than values, gradients, products with Hessians and
     preconditioners: ``single`` says so.
     """
-    return "remainder" in objective.offers and getattr(solver, "single", False)
+    return getattr(solver, "single", False) and "remainder" in objective.offers
 
 
 def require_smooth(name: str, problem: LocalProblem, *, constant: bool = True) -> None:
@@ -295,19 +295,9 @@ def solution(
     charged: bool = True,
 ) -> LocalSolution:
     """Complete a solution at which the local problems were evaluated; ``gradients`` has shape ``(N,)``."""
-    return LocalSolution(
-        theta=theta,
-        evaluation=evaluation,
-        bound=None,
-        length=length,
-        solver_state=solver_state,
-        gradients=gradients
-        if isinstance(gradients, tuple)
-        else tuple((problem.objective.gradient_cost * to_numpy(gradients)).tolist()),
-        status=status,
-        charged=charged,
-        mu=problem.mu,
-    )
+    if not isinstance(gradients, tuple):
+        gradients = tuple((problem.objective.gradient_cost * to_numpy(gradients)).tolist())
+    return LocalSolution(theta, evaluation, None, length, solver_state, gradients, status, None, charged, problem.mu)
 
 
 def evaluated(problem: LocalProblem, theta: Array) -> LocalSolution:
