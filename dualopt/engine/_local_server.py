@@ -49,7 +49,7 @@ class LocalServer(Server):
         told = round
         if round.inclusion is not None or round.kept != self.kept:
             told = replace(round, inclusion=None, kept=self.kept)  # as clients see it
-        clients = None if round.n_active == self.n_clients else round.clients
+        clients = None if len(round.clients) == self.n_clients else round.clients
         found = self._proposed = self._host.work(told, message, clients)
         if not round.communicate:
             return RoundResult(round, None, None, found.solution)

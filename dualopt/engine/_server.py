@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,11 +105,6 @@ class Server:
         self.compressor: Compressor | None = None
         self.lost: list[str] = []  # sentences, one for each answer that did not count
         self.n_clients = sum(map(len, self.clients))
-        ids = np.concatenate([np.asarray(own, dtype=np.int64) for own in self.clients])
-        self._owner = np.zeros(self.n_clients, dtype=np.int64)
-        self._owner[ids] = np.repeat(np.arange(len(self.clients)), [len(own) for own in self.clients])
-        order = np.argsort(ids)
-        self._all_rows = None if (order == np.arange(len(ids))).all() else order
         self._pending: list[list[protocol.Commit]] = [[] for _ in self.hosts]
         self._committed = [0] * len(self.hosts)
         self._held = [-1] * len(self.hosts)  # which message each host holds
@@ -453,6 +449,20 @@ class Server:
         return answers, faults
 
     # --- what they are made of ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _all_rows(self) -> np.ndarray | None:
+        """Where the clients are among the rows of all hosts; None where they are in order."""
+        order = np.argsort(np.concatenate([np.asarray(own, dtype=np.int64) for own in self.clients]))
+        return None if (order == np.arange(len(order))).all() else order
+
+    @cached_property
+    def _owner(self) -> np.ndarray:
+        """The host of every client."""
+        owner = np.zeros(self.n_clients, dtype=np.int64)
+        for h, own in enumerate(self.clients):
+            owner[list(own)] = h
+        return owner
 
     def _fault(self, h: int, batch: Sequence[Any], answers: Any) -> str | None:
         """Say why these are not the answers of a host to a batch of requests."""

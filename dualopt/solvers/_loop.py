@@ -19,6 +19,7 @@ __all__ = [
     "drive",
     "equal_rows",
     "evaluated",
+    "found_at",
     "is_smooth",
     "masked",
     "norm",
@@ -302,9 +303,13 @@ def solution(
 
 def evaluated(problem: LocalProblem, theta: Array) -> LocalSolution:
     """Return the solution that a point is, at the price of its evaluation."""
-    n = problem.n_clients
-    price = (problem.objective.gradient_cost,) * n
-    return solution(problem, theta, problem.evaluate(theta), gradients=price, status=("converged",) * n)
+    return found_at(problem, theta, problem.evaluate(theta))
+
+
+def found_at(problem: LocalProblem, theta: Array, evaluation: Any) -> LocalSolution:
+    """Return the solution that a point is, with its evaluation, at the price of one gradient."""
+    f, n = problem.objective, theta.shape[0]
+    return LocalSolution(theta, evaluation, None, None, (), (f.gradient_cost,) * n, ("converged",) * n, mu=problem.mu)
 
 
 def sampled_solution(
