@@ -178,8 +178,13 @@ def means_of(algorithm: Algorithm, means: Sequence[Any]) -> Any:
 
 def averaged(algorithm: Algorithm, upload: Any, round: Round, weights: Weights) -> Any:
     """Return the means of the rows of an upload over the active clients, whose weights are among those of all."""
-    n, kinds = len(round.clients), weights_in(algorithm, round, weights)
-    return means_of(algorithm, [tree_map(partial(_mean, n=n, parts=shares(own)), upload) for own in kinds])
+    n = len(round.clients)
+
+    def means(own: Weights) -> Any:
+        parts = shares(own)
+        return tree_map(lambda rows: _mean(rows, n, parts), upload)
+
+    return means_of(algorithm, tuple(map(means, weights_in(algorithm, round, weights))))
 
 
 def partial_sums(upload: Any, weights: Sequence[Weights] = ()) -> Any:
