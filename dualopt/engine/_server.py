@@ -1,4 +1,4 @@
-"""The server's side of a session with hosts: who is asked what, who holds what, and whose answers count."""
+"""The server's side of a run on hosts: its rounds, whose answers count in them, and what is asked of clients beside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +14,11 @@ from dualopt.arrays._checks import require
 from dualopt.arrays.tree import take_clients, take_rows
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._answers import unsound
 from dualopt.engine._contradictions import Contradictions
 from dualopt.engine._errors import ContradictionError, LostError
 from dualopt.engine._host import HostState
-from dualopt.engine._rows import added, under_each_other
+from dualopt.engine._rows import added
+from dualopt.engine._session import Session
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._steps import weighed, weights_in
 from dualopt.engine._uploads import Explosions, UploadChecks, from_rows, from_sums, joined
@@ -63,8 +62,8 @@ class RoundResult(NamedTuple):
     vectors: int = 0  # how many vectors of a client's upload were compressed
 
 
-class Server:
-    """A session with hosts; a run has one of its own.
+class Server(Session):
+    """The session of a run with hosts.
 
     Parameters
     ----------
@@ -95,19 +94,15 @@ class Server:
         max_rows: int | None = None,
         weights: tuple[float, ...] | None = None,
     ) -> None:
-        self.engine, self.hosts, self.clients, self.shape = engine, list(engine.hosts), list(clients), shape
+        super().__init__(engine, clients, shape)
         self.name, self.project, self.max_rows, self.own_weights = name, project, max_rows, weights
         self.weights = unequal(weights)  # those with which the method averages; None where they are equal
         self.kept = 1.0  # which part of a compressed step both ends take
         self.scales: tuple[float, ...] | None = None  # of the clients that the method sees
-        self.run, self.made, self.rounds = "", 0, 0
+        self.run, self.made = "", 0
         self.algorithm: Algorithm | None = None
         self.compressor: Compressor | None = None
         self.lost: list[str] = []  # sentences, one for each answer that did not count
-        self.n_clients = sum(map(len, self.clients))
-        self._pending: list[list[protocol.Commit]] = [[] for _ in self.hosts]
-        self._committed = [0] * len(self.hosts)
-        self._held = [-1] * len(self.hosts)  # which message each host holds
         self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
         self._checks = UploadChecks(engine, shape)
         self.explosions = Explosions()
@@ -237,11 +232,6 @@ class Server:
         reduce = "secure sums" if self.is_secure else "fast" if self.engine.partial_sums else "client order"
         return {"hosts": len(self.hosts), "reduce": reduce, "contradictions_looked_for": compared, **lost}
 
-    @property
-    def is_secure(self) -> bool:
-        """Whether the numbers of a host are known in sums alone."""
-        return getattr(self.engine, "secure", False)
-
     # --- the two phases of a round ------------------------------------------------------------------------------
 
     def propose(self, round: Round, message: Any) -> RoundResult:
@@ -306,10 +296,6 @@ class Server:
             _, faults = self.exchange(waiting, self.rounds)
             for h, reason in faults.items():
                 self._note_lost(h, self.rounds, reason)
-
-    def drop(self, rounds: int) -> None:
-        """Forget what hosts have not been told of rounds after the first ``rounds``: an interrupt has ended them."""
-        self._pending = [[end for end in pending if end.n < rounds] for pending in self._pending]
 
     # --- what the clients hold and know -------------------------------------------------------------------------
 
@@ -400,87 +386,7 @@ class Server:
                 of = f" on client {self.clients[h][found[0]]}" if len(self.clients[h]) > 1 else ""
                 raise ContradictionError(f"{self._name(h)} contradicts itself{of}: {found[1]}.")
 
-    def rows(self, parts: list[Array]) -> Array:
-        """Return rows that the hosts have sent, in the order of all clients."""
-        rows = under_each_other(parts)
-        return rows if self._all_rows is None else take_rows(rows, self._all_rows)
-
-    # --- requests and answers -----------------------------------------------------------------------------------
-
-    def ask_all(self, request: Any) -> list[Any]:
-        """Return the answers of all hosts to one request, or to one for each of them.
-
-        Raises
-        ------
-        LostError
-            If a host does not answer.
-        """
-        each = request if isinstance(request, list) else [request] * len(self.hosts)
-        answers, faults = self.exchange({h: [x] for h, x in enumerate(each)}, self.rounds)
-        for h, reason in faults.items():
-            raise LostError(f"{self._name(h)} did not answer in round {self.rounds}: {reason}.")
-        return [answers[h][0] for h in range(len(self.hosts))]
-
-    def exchange(self, requests: Mapping[int, list[Any]], n: int) -> tuple[dict[int, list[Any]], dict[int, str]]:
-        """Ask hosts, each after its pending commits; return the answers, and why there are none, by host.
-
-        Raises
-        ------
-        LostError
-            If a host refuses for good.
-        """
-        batches, named, answers, faults = {}, {}, {}, {}
-        for h, own in requests.items():
-            batches[h] = named[self.hosts[h]] = [*self._pending[h], *own]
-        found = self.engine.call(named)
-        for h, batch in batches.items():
-            answer = found.get(self.hosts[h])
-            if (reason := self._fault(h, batch, answer)) is not None:
-                if isinstance(answer, protocol.Failed) and answer.final:
-                    raise LostError(f"{self._name(h)} refuses round {n}: {reason}.")
-                faults[h], self._held[h] = reason, -1
-                continue
-            for sent in batch:
-                if getattr(sent, "message", None) is not None:
-                    self._held[h] = sent.made
-            if self._pending[h]:
-                self._committed[h], self._pending[h] = self._pending[h][-1].n + 1, []
-            answers[h] = found[self.hosts[h]][len(batch) - len(requests[h]) :]
-        return answers, faults
-
     # --- what they are made of ----------------------------------------------------------------------------------
-
-    @cached_property
-    def _all_rows(self) -> np.ndarray | None:
-        """Where the clients are among the rows of all hosts; None where they are in order."""
-        order = np.argsort(np.concatenate([np.asarray(own, dtype=np.int64) for own in self.clients]))
-        return None if (order == np.arange(len(order))).all() else order
-
-    @cached_property
-    def _owner(self) -> np.ndarray:
-        """The host of every client."""
-        owner = np.zeros(self.n_clients, dtype=np.int64)
-        for h, own in enumerate(self.clients):
-            owner[list(own)] = h
-        return owner
-
-    def _fault(self, h: int, batch: Sequence[Any], answers: Any) -> str | None:
-        """Say why these are not the answers of a host to a batch of requests."""
-        return _fault(batch, answers, len(self.clients[h]), self.shape)
-
-    def _name(self, h: int) -> str:
-        return f"host {self.hosts[h]}"
-
-    def _shares(self, clients: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-        """Return which of these clients each host has; hosts without any are left out."""
-        if len(self.hosts) == 1:
-            return {0: clients} if clients else {}
-        if len(clients) == self.n_clients:
-            return dict(enumerate(self.clients))
-        ids = np.asarray(clients, dtype=np.int64)
-        owners = self._owner[ids]
-        found = {h: tuple(ids[owners == h].tolist()) for h in np.unique(owners).tolist()}
-        return {h: self.clients[h] if len(own) == len(self.clients[h]) else own for h, own in found.items()}
 
     def _weights_in(self, round: Round) -> tuple[dict[int, float], ...]:
         """Return the weights of the active clients in each mean, where hosts add with them; nothing for plain sums."""
@@ -536,25 +442,3 @@ class Server:
             return None
         place = {j: k for k, j in enumerate(ids)}
         return np.array([place[j] for j in round.clients], dtype=np.int64)
-
-
-def _fault(batch: Sequence[Any], answers: Any, n: int, shape: tuple[int, ...]) -> str | None:
-    """Say why these are not the answers of ``n`` clients to a batch of requests."""
-    if answers is None:
-        return "no answer in time"
-    if isinstance(answers, protocol.Failed):
-        return answers.reason
-    if isinstance(answers, Exception):
-        return str(answers).rstrip(".") or type(answers).__name__
-    if not isinstance(answers, Sequence) or len(answers) != len(batch):
-        return "its answers are not those to the requests"
-    for request, answer in zip(batch, answers, strict=True):
-        if not isinstance(answer, protocol.ANSWERS[type(request)]):
-            return f"it answers {type(request).__name__.lower()} by something else"
-        if getattr(answer, "run", None) not in (None, getattr(request, "run", None)):
-            return "its answer is of another run"
-        if hasattr(answer, "n") and answer.n != request.n:
-            return f"its answer is of round {answer.n}"
-        if (reason := unsound(request, answer, n, shape)) is not None:
-            return reason
-    return None
