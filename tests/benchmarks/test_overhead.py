@@ -23,7 +23,7 @@ from dualopt.solvers import LBFGS, Exact, NewtonCG
 from .race import in_turns, report
 
 ROUNDS, TURNS = 60, 21
-QUADRATIC_LIMIT, LOGISTIC_LIMIT, LESSON_LIMIT = 60e-6, 0.4e-3, 30e-3
+QUADRATIC_LIMIT, LOGISTIC_LIMIT, LESSON_LIMIT = 50e-6, 0.4e-3, 30e-3
 
 
 def quadratic() -> Quadratic:
@@ -60,7 +60,7 @@ def plain(f: Quadratic, nu: float, rho: float) -> np.ndarray:
 
 
 def test_overhead(benchmark: Any) -> None:
-    """At most 60 microseconds where a round is one system, and 0.4 milliseconds with a local solver."""
+    """At most 50 microseconds where a round is one system, and 0.4 milliseconds with a local solver."""
     f, g = quadratic(), logistic()
     exact = DualFL(solver=Exact()).suggested(f)
     contestants = {

@@ -144,7 +144,7 @@ def test_an_interrupt_inside_a_host_leaves_the_trace_so_far(
 def test_certificates_are_asked_for_by_runs_alone() -> None:
     """Rounds alone keep no local solutions, which would be as large as all models."""
     f = problems()["quadratic"]
-    states = [on_engine(f, certified=c)[1] for c in (True, False)]
+    states: list[Any] = [on_engine(f, certified=c)[1] for c in (True, False)]
     for hosts in states:
         hosts.begin(resolve(FedDyn(), f), f.zeros())
     assert [hosts._host.state.latest is None for hosts in states] == [False, True]
