@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dualopt.arrays.tree import everybody
 from dualopt.engine._host import Host, HostState
 from dualopt.engine._inline import LocalHost
 from dualopt.engine._server import RoundResult, Server
@@ -25,7 +26,7 @@ class LocalServer(Server):
 
     def __init__(self, host: Host) -> None:
         f = host.objective
-        super().__init__(LocalHost(host), [tuple(range(f.n_clients))], f.shape, weights=f.weights)
+        super().__init__(LocalHost(host), [everybody(f.n_clients)], f.shape, weights=f.weights)
         self._host, self._adds = host, True
         self._proposed: Proposed | None = None
 
