@@ -16,7 +16,9 @@ __all__ = ["LocalServer"]
 
 
 class LocalServer(Server):
-    """A session whose rounds call the host itself: nothing can be lost, sent again, or be another's answer.
+    """A session whose rounds call the host itself.
+
+    Nothing can be lost, sent again, or be another's answer, so that neither answers are checked nor messages numbered.
 
     Parameters
     ----------
@@ -43,7 +45,6 @@ class LocalServer(Server):
 
     def propose(self, round: Round, message: Any) -> RoundResult:
         """Have the active clients work, and return what they upload."""
-        self.rounds, self._proposed = round.n, None
         if not round.clients:
             return RoundResult(round, None, None, None)
         assert self.algorithm is not None
@@ -60,9 +61,7 @@ class LocalServer(Server):
 
     def commit(self, round: Round, message: Any) -> None:
         """End the round with this message."""
-        self.rounds = round.n + 1
         if round.clients:
-            self.made += round.communicate
             self._host.end(self._proposed, None, message, self.made, communicate=round.communicate)
 
     def states(self, round: Round) -> HostState:
