@@ -130,8 +130,6 @@ class Session:
 
     def _shares(self, clients: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
         """Return which of these clients each host has; hosts without any are left out."""
-        if len(self.hosts) == 1:
-            return {0: clients} if clients else {}
         if len(clients) == self.n_clients:
             return dict(enumerate(self.clients))
         ids = np.asarray(clients, dtype=np.int64)
