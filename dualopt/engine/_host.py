@@ -13,7 +13,6 @@ from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, indices,
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
-from dualopt.engine._host_file import HostFile, Stored
 from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, remembered, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
@@ -28,6 +27,7 @@ from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec
 
 if TYPE_CHECKING:
+    from dualopt.engine._host_file import HostFile, Stored
     from dualopt.methods.preparation import Prepared
 
 __all__ = ["Host", "HostState", "answered"]
@@ -130,9 +130,13 @@ class Host:
         self._proposed: Proposed | None = None
         self._saved = True
         self._foreign = not is_numpy(self.objective.zeros())
-        self._file = None if file is None else HostFile(file)
-        if self._file is not None and (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
-            self._go_on(*found)
+        self._file: HostFile | None = None
+        if file is not None:
+            from dualopt.engine._host_file import HostFile  # hosts of this process have none
+
+            self._file = HostFile(file)
+            if (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
+                self._go_on(*found)
 
     @property
     def solution(self) -> LocalSolution | None:
@@ -430,6 +434,8 @@ class Host:
         if self._saved:
             return
         if self._file is not None:
+            from dualopt.engine._host_file import Stored
+
             start = self.state if self._over is None or self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
             found = Stored(

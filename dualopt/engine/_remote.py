@@ -10,7 +10,6 @@ import numpy as np
 
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._agreement import numbered, require_agreement
 from dualopt.engine._answers import require_sound
 from dualopt.engine._errors import LostError
 from dualopt.engine._server import Server
@@ -73,6 +72,8 @@ class RemoteClients(Objective):
     """
 
     def __init__(self, engine: protocol.Engine, *, run: str = "run", project: str = "") -> None:
+        from dualopt.engine._agreement import numbered, require_agreement  # runs in this process need none
+
         self.engine = engine
         H = len(engine.hosts)
         found: list[protocol.ClientInfo] = Session(engine, [(h,) for h in range(H)]).ask_all(protocol.Describe())

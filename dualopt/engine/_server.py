@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from dualopt.arrays._checks import require
 from dualopt.arrays.tree import take_clients, take_rows
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._contradictions import Contradictions
 from dualopt.engine._errors import ContradictionError, LostError
 from dualopt.engine._host import HostState
 from dualopt.engine._rows import added
@@ -32,6 +31,9 @@ from dualopt.objectives.scales import scales_of
 from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
 from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec, types_in
+
+if TYPE_CHECKING:
+    from dualopt.engine._contradictions import Contradictions
 
 __all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
 
@@ -125,6 +127,8 @@ class Server(Session):
             Proven strong convexity constants and smoothness constants. Sums over the clients of a host are not
             compared.
         """
+        from dualopt.engine._contradictions import Contradictions  # hosts elsewhere may contradict themselves
+
         if not self.engine.partial_sums:
             self._contradictions = [Contradictions(*take_rows((mu, L), own)) for own in self.clients]
 

@@ -179,9 +179,8 @@ class LocalProblem:
 
     def linear_term(self) -> Array:
         """Return ``linear_j - weight_j center_j``: ``F_j`` is ``f_j`` plus this term plus ``weight_j/2 |.|^2``."""
-        term = self.linear
-        if term is None:
-            term = broadcast(self.objective.zeros(), (self.n_clients, *self.objective.shape))
+        given = self.objective.zeros() if self.linear is None else self.linear
+        term = broadcast(given, (self.n_clients, *self.objective.shape))
         if self.center is not None:
             term = term - per_client(self.weight, term) * self.center
         return term

@@ -575,6 +575,7 @@ TABLE |= {
     "dualopt/engine/traffic.py": Judges(
         (
             Selected("dualopt/engine/traffic.py"),
+            Selected("tests/engine/test_traffic.py"),
             Selected("tests/engine/test_rounds.py"),
             Selected("tests/methods/compressors/test_methods.py", "bits|64"),
             Selected("tests/methods/compressors/test_contract.py", "counted"),
@@ -602,7 +603,7 @@ TABLE |= {
             ("_remote", ("one_host", "wire")),
             ("_rows", ()),
             ("_server", ("one_host", "two_phases", "wire")),
-            ("_session", ("two_phases", "wire")),
+            ("_session", ("session", "two_phases", "wire")),
             ("_states", ("states", "one_host")),
             ("_steps", ("steps", "one_host", "rounds")),
             ("_uploads", ("two_phases", "lies")),
