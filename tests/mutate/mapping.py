@@ -718,6 +718,7 @@ TABLE |= {
             Selected("tests/engine/test_rounds.py"),
             Selected("tests/arrays/test_client_states.py", "of_their_round|not_copied"),
             Selected("tests/engine/test_secure_sums.py", "64_bits"),
+            Selected("tests/methods/compressors/test_downlink.py"),
             Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
