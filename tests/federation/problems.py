@@ -141,6 +141,7 @@ def whole(project: Project) -> Objective:
         intercept=project.intercept,
         class_weight={1: 3.0} if project.class_weight == "1=3.0" else None,
         client_weights=project.client_weights,
+        precision=project.precision,
     )
     if project.regulariser is None:
         return f
