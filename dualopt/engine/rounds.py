@@ -73,7 +73,7 @@ class ResumePoint(NamedTuple):
     holding: Array  # (N,)  who holds the present message
 
 
-@dataclass(slots=True, eq=False, repr=False)  # not frozen, for one is made in every round
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Snapshot:
     """The federation after a round.
 
