@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -32,9 +33,22 @@ from dualopt.objectives.scales import own_clients, scales_of
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import STATUS
 
-__all__ = ["commit", "evaluated", "propose"]
+__all__ = ["Phases", "phases"]
 
 NO_SEED = -1  # which no generator takes: random numbers are drawn on the host
+
+
+class Phases(NamedTuple):
+    """What a host does in a round, and what it says of a model."""
+
+    propose: Callable[..., Proposed]
+    commit: Callable[..., tuple[ClientStates, ClientStates]]
+    evaluated: Callable[..., protocol.Evaluated | protocol.PartialSums]
+
+
+def phases(objective: Any) -> Phases:
+    """Return those of the clients of an objective, with which their programs are kept."""
+    return Phases(propose, partial(commit, objective), evaluated)
 
 
 def propose(

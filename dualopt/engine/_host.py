@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
-from dualopt.arrays.tree import take_rows, tree_map
+from dualopt.arrays.tree import everybody, take_rows, tree_map
 from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, compiles, indices, is_numpy
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
-from dualopt.engine._host_file import HostFile, Stored
 from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, remembered, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
@@ -29,20 +27,10 @@ from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec
 
 if TYPE_CHECKING:
+    from dualopt.engine._host_file import HostFile, Stored
     from dualopt.methods.preparation import Prepared
 
-__all__ = ["Host", "HostState", "Phases", "answered"]
-
-
-class Phases(NamedTuple):
-    """What a host does in a round: functions, which may be programs."""
-
-    propose: Any = propose
-    commit: Any = commit
-    evaluated: Any = evaluated
-
-
-PHASES = Phases()
+__all__ = ["Host", "HostState", "answered"]
 
 
 class HostState(NamedTuple):
@@ -131,7 +119,7 @@ class Host:
         self.algorithm: Any = None
         self._scales: tuple[float, ...] | None = None
         self._compressor: Compressor | None = None
-        self._everybody = tuple(range(n))
+        self._everybody = everybody(n)
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
         self._begun: protocol.Start | None = None  # the request with which the run began
@@ -141,14 +129,19 @@ class Host:
         self._over: protocol.Commit | None = None  # its end
         self._proposed: Proposed | None = None
         self._saved = True
-        self._foreign, self._phases = not is_numpy(self.objective.zeros()), PHASES
-        if compiles(self.objective.zeros()):
+        self._foreign = not is_numpy(self.objective.zeros())
+        self._other: Any = None  # the phases of a round, where they are not those of `_steps`
+        if self._foreign and compiles(self.objective.zeros()):
             from dualopt.engine import _compiled  # few runs are
 
-            self._phases = Phases(_compiled.propose, partial(_compiled.commit, self.objective), _compiled.evaluated)
-        self._file = None if file is None else HostFile(file)
-        if self._file is not None and (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
-            self._go_on(*found)
+            self._other = _compiled.phases(self.objective)
+        self._file: HostFile | None = None
+        if file is not None:
+            from dualopt.engine._host_file import HostFile  # hosts of this process have none
+
+            self._file = HostFile(file)
+            if (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
+                self._go_on(*found)
 
     @property
     def solution(self) -> LocalSolution | None:
@@ -243,7 +236,8 @@ class Host:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
         weights = (f.weights or (1.0,) * f.n_clients) if request.weighted else None
-        return self._phases.evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
+        found = evaluated if self._other is None else self._other.evaluated
+        return found(f, theta, solution, weights, partial_sums=request.partial_sums)
 
     def _information(self, request: protocol.Information) -> protocol.InformationFound:
         if not isinstance(self.objective, LinearModel):
@@ -371,7 +365,6 @@ class Host:
         return protocol.Uploaded(self.run, request.n, upload, gradients, self._proposed.vectors)
 
     def _worked(self, request: protocol.Propose) -> Proposed:
-        ids = self._positions(request.clients)
         clients = request.clients if request.clients is not None else self.clients
         assert clients is not None
         round = Round(
@@ -382,10 +375,14 @@ class Host:
             seed=request.seed,
             kept=kept_part(self._compressor, self.objective.shape, request.n_clients),
         )
-        now = self.state
+        return self.work(round, self.state.message, request.clients)
+
+    def work(self, round: Round, message: Any, clients: tuple[int, ...] | None) -> Proposed:
+        """Return what these clients, or all, compute from a message in a round; no state changes."""
+        now, ids = self.state, self._positions(clients)
         f = self._worked_on if self._scales is None else Reweighted(objective=self._worked_on, scales=self._scales)
-        own = now.clients, now.solver, now.message, round, ids, self._compressor, now.memory
-        found = self._phases.propose(self.algorithm, f, *own)
+        worked = propose if self._other is None else self._other.propose
+        found = worked(self.algorithm, f, now.clients, now.solver, message, round, ids, self._compressor, now.memory)
         if self._prepared is None or self._prepared.model is None:
             return found
         solution = self._prepared.solution_in_user_coordinates(found.solution, self.objective.select(ids))
@@ -395,23 +392,33 @@ class Host:
         """Commit a round."""
         if self._asked is not None and self._proposed is None:
             self._uploaded(self._asked)  # by a process that was killed
-        proposed, before = self._proposed, self.state
-        if proposed is not None and request.clients is not None:
-            ids = set(self._positions(request.clients))
-            proposed = counted(proposed, [k for k, place in enumerate(proposed.ids) if place in ids])
-        elif proposed is None and request.clients != ():
+        whole, before = self._proposed, self.state
+        if whole is None and request.clients != ():
             raise RefusedError(f"it has not worked in round {request.n}", code="order")
         if self._keeps_back:
             self._before = before
-        message = before.message if request.message is None else self._own(request.message)
+        message, made = before.message, before.made
+        if request.message is not None:
+            message, made = self._own(request.message), request.made
+        self.end(whole, request.clients, message, made, communicate=request.communicate)
+
+    def end(
+        self, whole: Proposed | None, clients: tuple[int, ...] | None, message: Any, made: int, *, communicate: bool
+    ) -> None:
+        """Make what was proposed of these clients, or of all that worked, their states, with the message they know."""
+        proposed, n, before = whole, self.objective.n_clients, self.state
+        if whole is not None and clients is not None:
+            ids = set(self._positions(clients))
+            proposed = counted(whole, [k for k, place in enumerate(whole.ids) if place in ids])
         latest = before.latest
-        if proposed is not None and self._proposed is not None and latest is not None:
-            latest = latest.after(proposed.ids, _of_counted(self._proposed, proposed))
-        states = before.clients, before.solver, proposed, self.objective.n_clients, message
-        clients, solver = self._phases.commit(self.algorithm, *states, communicate=request.communicate)
-        made = before.made if request.message is None else request.made
-        memory = remembered(before.memory, proposed, self.objective.n_clients)
-        self.state = HostState(clients, solver, latest, message, made, memory)
+        if whole is not None and proposed is not None and latest is not None:
+            latest = latest.after(proposed.ids, _of_counted(whole, proposed))
+        committed = commit if self._other is None else self._other.commit
+        own, solver = committed(
+            self.algorithm, before.clients, before.solver, proposed, n, message, communicate=communicate
+        )
+        memory = remembered(before.memory, proposed, n)
+        self.state = HostState(own, solver, latest, message, made, memory)
 
     @property
     def _keeps_back(self) -> bool:
@@ -435,6 +442,8 @@ class Host:
         if self._saved:
             return
         if self._file is not None:
+            from dualopt.engine._host_file import Stored
+
             start = self.state if self._over is None or self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
             found = Stored(

@@ -529,6 +529,7 @@ TABLE |= {
     "dualopt/runs/reference.py": Judges(
         (Selected("dualopt/runs/reference.py"), Selected("tests/runs/test_reference.py"))
     ),
+    "dualopt/runs/_due.py": Judges((Selected("dualopt/runs/_due.py"), Selected("tests/runs/test_due.py"))),
     "dualopt/runs/auto.py": Judges((Selected("dualopt/runs/auto.py"), Selected("tests/runs/test_auto.py"))),
     "dualopt/runs/costs.py": Judges((Selected("dualopt/runs/costs.py"), Selected("tests/runs/test_costs.py"), SEEN)),
     **{
@@ -574,6 +575,7 @@ TABLE |= {
     "dualopt/engine/traffic.py": Judges(
         (
             Selected("dualopt/engine/traffic.py"),
+            Selected("tests/engine/test_traffic.py"),
             Selected("tests/engine/test_rounds.py"),
             Selected("tests/methods/compressors/test_methods.py", "bits|64"),
             Selected("tests/methods/compressors/test_contract.py", "counted"),
@@ -595,11 +597,13 @@ TABLE |= {
             ("_host_data", ("one_host", "wire")),
             ("_host_file", ("kills",)),
             ("_inline", ("one_host",)),
+            ("_local_server", ("one_host", "rounds")),
             ("_places", ()),
             ("_protocol", ("wire",)),
             ("_remote", ("one_host", "wire")),
             ("_rows", ()),
             ("_server", ("one_host", "two_phases", "wire")),
+            ("_session", ("session", "two_phases", "wire")),
             ("_states", ("states", "one_host")),
             ("_steps", ("steps", "one_host", "rounds")),
             ("_uploads", ("two_phases", "lies")),
@@ -724,6 +728,7 @@ TABLE |= {
             Selected("tests/engine/test_rounds.py"),
             Selected("tests/arrays/test_client_states.py", "of_their_round|not_copied"),
             Selected("tests/engine/test_secure_sums.py", "64_bits"),
+            Selected("tests/methods/compressors/test_downlink.py"),
             Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
