@@ -49,6 +49,7 @@ __all__ = [
     "repeat",
     "reshape",
     "set_rows",
+    "shares_memory",
     "silent",
     "summed",
     "surely",
@@ -362,6 +363,17 @@ def compiles(x: Array) -> bool:
     return compat.is_jax_array(x)
 
 
+def shares_memory(x: Array) -> bool:
+    """Tell whether ``x`` is a tensor of PyTorch in host memory, which can be seen as an array of NumPy.
+
+    Examples
+    --------
+    >>> shares_memory(np.ones(2))
+    False
+    """
+    return compat.is_torch_array(x) and is_host(x)
+
+
 def repeat(condition: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
     """Return ``state`` after ``body`` as often as ``condition`` says so; only where both are traced."""
     import jax  # pyright: ignore[reportMissingImports]
@@ -412,7 +424,7 @@ def surely(mask: Array) -> bool:
     >>> surely(np.array([True, True])), surely(np.array([True, False]))
     (True, False)
     """
-    return mask.all() if type(mask) is np.ndarray else not is_traced(mask) and bool(mask.all())
+    return not is_traced(mask) and bool(mask.all())
 
 
 _hosts: dict[tuple[type, Any], bool] = {}

@@ -22,7 +22,7 @@ from dualopt.arrays.tree import is_everybody, tree_map
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, take, to_numpy
 from dualopt.engine import _host_data, _steps
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._steps import Proposed
+from dualopt.engine._steps import Phases, Proposed
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.oracle import Oracle
@@ -33,22 +33,14 @@ from dualopt.objectives.scales import own_clients, scales_of
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import STATUS
 
-__all__ = ["Phases", "phases"]
+__all__ = ["phases"]
 
 NO_SEED = -1  # which no generator takes: random numbers are drawn on the host
 
 
-class Phases(NamedTuple):
-    """What a host does in a round, and what it says of a model."""
-
-    propose: Callable[..., Proposed]
-    commit: Callable[..., tuple[ClientStates, ClientStates]]
-    evaluated: Callable[..., protocol.Evaluated | protocol.PartialSums]
-
-
 def phases(objective: Any) -> Phases:
     """Return those of the clients of an objective, with which their programs are kept."""
-    return Phases(propose, partial(commit, objective), evaluated)
+    return Phases(propose, partial(commit, objective), evaluated, _steps.solver_states)
 
 
 def propose(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import everybody, take_rows, tree_map
-from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, compiles, indices, is_numpy
+from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, compiles, indices, is_numpy, shares_memory
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
@@ -30,7 +30,25 @@ if TYPE_CHECKING:
     from dualopt.engine._host_file import HostFile, Stored
     from dualopt.methods.preparation import Prepared
 
-__all__ = ["Host", "HostState", "answered"]
+__all__ = ["Host", "HostState", "answered", "first_states"]
+
+
+def other_phases(objective: Any) -> Any:
+    """Return the phases of a round for arrays of JAX, or for tensors of PyTorch in host memory; None for others."""
+    zero = objective.zeros()
+    if compiles(zero):
+        from dualopt.engine._compiled import phases
+    elif shares_memory(zero):
+        from dualopt.engine._in_numpy import phases
+    else:
+        return None
+    return phases(objective)
+
+
+def first_states(algorithm: Algorithm, objective: Any) -> Any:
+    """Return the states of the local solvers before their first call, such as the phases of a round expect them."""
+    other = None if is_numpy(objective.zeros()) else other_phases(objective)
+    return (solver_states if other is None else other.solver_states)(algorithm, objective)
 
 
 class HostState(NamedTuple):
@@ -130,11 +148,7 @@ class Host:
         self._proposed: Proposed | None = None
         self._saved = True
         self._foreign = not is_numpy(self.objective.zeros())
-        self._other: Any = None  # the phases of a round, where they are not those of `_steps`
-        if self._foreign and compiles(self.objective.zeros()):
-            from dualopt.engine import _compiled  # few runs are
-
-            self._other = _compiled.phases(self.objective)
+        self._other = other_phases(self.objective) if self._foreign else None
         self._file: HostFile | None = None
         if file is not None:
             from dualopt.engine._host_file import HostFile  # hosts of this process have none
@@ -202,7 +216,7 @@ class Host:
 
     def _restore(self, request: protocol.Restore) -> protocol.Committed:
         self._require(request)
-        solver = request.solver or solver_states(self.algorithm, self._worked_on)
+        solver = request.solver or first_states(self.algorithm, self._worked_on)
         self._set_states(request.clients, solver, request.latest, memory=request.memory)
         self._before, self._asked, self._over, self._proposed = None, None, None, None
         self._rounds, self._saved = request.n + 1, False
@@ -306,7 +320,7 @@ class Host:
         if request.theta0 is not None:
             theta0, shape = self._own(request.theta0), (self.objective.n_clients, *self.objective.shape)
             _, _, clients = algorithm.init(theta0, broadcast(theta0, shape))
-            self._set_states(clients, solver_states(algorithm, self._worked_on), None)
+            self._set_states(clients, first_states(algorithm, self._worked_on), None)
         self._enter(request, algorithm, compressor)
         self._rounds, self._saved = 0, request.theta0 is None
         self._begun = request

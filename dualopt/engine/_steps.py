@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import works_in_single
 
 __all__ = [
+    "Phases",
     "Proposed",
     "averaged",
     "commit",
@@ -51,6 +52,15 @@ class Proposed(NamedTuple):
     solution: LocalSolution | None
     memory: tuple[Array, ...] = ()  # what they remember of compressed uploads
     vectors: int = 0  # how many vectors of the upload were compressed
+
+
+class Phases(NamedTuple):
+    """What a host does with arrays of some libraries in the place of functions of the same names."""
+
+    propose: Callable[..., Proposed]
+    commit: Callable[..., tuple[ClientStates, ClientStates]]
+    evaluated: Callable[..., Any]  # what it says of a model
+    solver_states: Callable[[Algorithm, Objective], Any]
 
 
 def solver_states(algorithm: Algorithm, objective: Objective) -> Any:

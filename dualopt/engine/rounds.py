@@ -11,12 +11,11 @@ import numpy as np
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, array_namespace, broadcast
-from dualopt.engine._host import Host
+from dualopt.engine._host import Host, first_states
 from dualopt.engine._inline import Clustered
 from dualopt.engine._local_server import LocalServer
 from dualopt.engine._remote import RemoteClients
 from dualopt.engine._server import RoundResult, Server
-from dualopt.engine._steps import solver_states
 from dualopt.engine.traffic import Meter, Traffic, of_delivered, of_message
 from dualopt.methods import Algorithm
 from dualopt.methods._base import require_complete, with_participation
@@ -497,7 +496,7 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
     theta0 = objective.initial() if theta0 is None else theta0
     copies = broadcast(theta0, (objective.n_clients, *objective.shape))
     remote = isinstance(without_regulariser(objective), RemoteClients)  # hosts make the states of their solvers
-    return State(*algorithm.init(theta0, copies), () if remote else solver_states(algorithm, objective))
+    return State(*algorithm.init(theta0, copies), () if remote else first_states(algorithm, objective))
 
 
 def rounds_of(

@@ -26,7 +26,7 @@ from tests.conftest import BACKENDS
 from .race import report
 
 EARLY, ROUNDS = 15, 25  # rounds that are not counted, in which memories fill and programs are made, and those that are
-JAX_LIMIT, TORCH_LIMIT = 20e-3, 3.0
+JAX_LIMIT, TORCH_LIMIT = 20e-3, 1.5
 
 
 def digits(library: str) -> Any:
@@ -80,7 +80,7 @@ def test_rounds_under_jax(benchmark: Any) -> None:
 
 
 def test_rounds_with_pytorch(benchmark: Any) -> None:
-    """No method takes more than three times what it takes with NumPy."""
+    """No method takes more than 1.5 times what it takes with NumPy, which works on the memory that both share."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     torch.set_num_threads(1)
     found = each_method(["numpy", "torch"])
