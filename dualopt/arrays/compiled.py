@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any
 
 from dualopt.arrays.tree import tree_map
-from dualopt.arrays.xp import Array, compiles, is_traced, set_rows
+from dualopt.arrays.xp import Array, asarray_like, compiles, is_numpy, is_traced, set_rows, shares_memory, to_numpy
 
 __all__ = ["Compiled", "Programs", "compiled"]
 
@@ -103,7 +103,9 @@ class Compiled:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure function of trees that is a program for arrays of JAX, of which the last one is an array.
+    """Return a pure function of trees of arrays that is a program for JAX, and NumPy's where PyTorch shares its memory.
+
+    The last leaf tells whose arrays they are.
 
     Examples
     --------
@@ -115,7 +117,14 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*trees: Any) -> Any:
-        return program(*trees) if compiles(trees[-1]) and not is_traced(trees[-1]) else function(*trees)
+        like = trees[-1]
+        while isinstance(like, tuple):
+            like = like[-1]
+        if is_numpy(like) or is_traced(like):
+            return function(*trees)
+        if shares_memory(like):
+            return tree_map(lambda x: asarray_like(x, like), function(*tree_map(to_numpy, trees)))
+        return program(*trees) if compiles(like) else function(*trees)
 
     return call
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Positive
+from dualopt.arrays.compiled import compiled
 from dualopt.arrays.xp import Array, array_namespace, epsilon, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, from_newest, mixture
 from dualopt.methods._dane import DANE, Client
@@ -149,8 +150,7 @@ class AndersonDANE(DANE, Mixing):
         r, g = mean - server.theta, server.gradient
         points, residuals = (*server.points[1:], server.theta), (*server.residuals[1:], r)
         gradients = (*server.gradients[1:], g)
-        products = [-0.5 * (inner(r, q) + inner(p, g)) for p, q in zip(residuals, gradients, strict=True)]
-        history, weights, _ = self._judged(server.history, array_namespace(r).stack(products))
+        history, weights, _ = self._judged(server.history, products := _products(residuals, gradients))
         last = server.history
         expands = last.age == 0 and 0 < last.least < float(products[-1])
         eta = 0.5 * server.eta if expands else server.eta
@@ -180,3 +180,11 @@ class AndersonDANE(DANE, Mixing):
         """Take the point, or the gradient, that arrived."""
         field = "point" if message.asks == POINT else "gradient"
         return server._replace(**{field: message.vector})
+
+
+@compiled
+def _products(residuals: tuple[Array, ...], gradients: tuple[Array, ...]) -> Array:
+    """Return the products of the newest residual with all of them in the metric of the local problems."""
+    r, g = residuals[-1], gradients[-1]
+    products = [-0.5 * (inner(r, q) + inner(p, g)) for p, q in zip(residuals, gradients, strict=True)]
+    return array_namespace(r).stack(products)

@@ -616,6 +616,7 @@ TABLE |= {
             ),
         )
     ),
+    "dualopt/engine/_in_numpy.py": Judges((Selected("tests/engine/test_in_numpy.py"),)),  # with PyTorch
     "dualopt/arrays/compiled.py": Judges(
         (Selected("dualopt/arrays/compiled.py"), Selected("tests/arrays/test_compiled.py"))
     ),
