@@ -15,9 +15,9 @@ from typing import Any
 from dualopt.arrays.tree import tree_map
 from dualopt.arrays.xp import Array, asarray_like, compiles, is_numpy, is_traced, set_rows, shares_memory, to_numpy
 
-__all__ = ["Compiled", "Programs", "compiled"]
+__all__ = ["MERGE", "MOST", "Compiled", "Programs", "compiled"]
 
-MOST = 64  # programs of one function: a tree whose integers change in every round would compile forever
+MOST = 64  # programs of one function, and functions of one objective: integers that change would compile forever
 
 
 class Programs(dict[Any, "Compiled"]):
@@ -137,7 +137,7 @@ def _kind(x: Any) -> Any:
     """Return what a program knows of a leaf."""
     if hasattr(x, "dtype"):
         return x.shape, x.dtype
-    return float if isinstance(x, float) else x
+    return float if isinstance(x, float) else (type(x), x)
 
 
 MERGE = Compiled(lambda tree, ids, rows: tree_map(lambda x, new: set_rows(x, ids, new), tree, rows))

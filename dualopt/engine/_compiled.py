@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.arrays.client_states import ClientStates
-from dualopt.arrays.compiled import Compiled, Programs
+from dualopt.arrays.compiled import MOST, Compiled, Programs
 from dualopt.arrays.tree import is_everybody, tree_map
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, take, to_numpy
 from dualopt.engine import _host_data, _steps
@@ -165,5 +165,7 @@ def _program(objective: Any, key: Any, function: Callable[..., Any]) -> Compiled
     if key not in programs:
         for name in objective.computed_once:
             attrgetter(name)(objective)
+        while len(programs) >= MOST:
+            del programs[next(iter(programs))]
         programs[key] = Compiled(function)
     return programs[key]

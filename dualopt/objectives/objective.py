@@ -116,7 +116,8 @@ class Objective(ABC):
 
     computed_once: ClassVar[tuple[str, ...] | None] = None
     """The members that are computed of the data and kept. An objective that names all of them can be part of a compiled
-    program (`dualopt.arrays.compiled`), which takes them as they are; others are not compiled."""
+    program (`dualopt.arrays.compiled`), which takes them as they are; others are not compiled. A subclass that keeps
+    more names that, too."""
 
     usual_weight: float | None = None
     """A proximal weight that is known to suit; by default None, and methods suggest one from ``mu`` and ``L``."""

@@ -53,6 +53,9 @@ def test_what_is_known_makes_another_program() -> None:
     assert calls == [1, 2, 3]
     program(jnp.ones(3), 1)
     assert calls == [1, 2, 3, 1]
+    program(jnp.ones(3), True)  # is 1, and not the same
+    assert calls == [1, 2, 3, 1, True]
+    assert calls[-1] is True
 
 
 def test_what_looks_at_numbers_is_called_as_it_is() -> None:

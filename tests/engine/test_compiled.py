@@ -14,6 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.arrays.compiled import Compiled
 from dualopt.arrays.xp import is_traced
+from dualopt.engine import _compiled
 from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
@@ -135,6 +136,15 @@ def test_another_run_takes_the_same_programs() -> None:
     assert programs(f) == again
     list(islice(iterate("dualfl: rho=0.01", f), 3))
     assert len(programs(f)) > len(again)
+
+
+def test_the_oldest_programs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_compiled, "MOST", 3)
+    _, f = quadratics()
+    for rho in (0.01, 0.02, 0.03):
+        list(islice(iterate(f"dualfl: rho={rho}", f), 2))
+    assert len(programs(f)) == 3
+    assert any("rho=0.03" in str(key) for key in programs(f))
 
 
 def test_certificates_are_the_same() -> None:
