@@ -19,6 +19,10 @@ __all__ = ["MERGE", "MOST", "Compiled", "Programs", "compiled"]
 
 MOST = 64  # programs of one function, and functions of one objective: integers that change would compile forever
 
+LARGE = (
+    2**17
+)  # numbers of data that are arguments: others are written into a program, whose compiler computes with them
+
 
 class Programs(dict[Any, "Compiled"]):
     """Compiled functions by what they are made from; they are not pickled, and are compiled again."""
@@ -87,16 +91,23 @@ class Compiled:
             result[:] = shape, [None if compiles(x) else (x,) for x in found]
             return [x for x in found if compiles(x)]
 
-        program = jax.jit(traced)
         try:
-            program.trace([leaves[i] for i in places])
+            found = jax.make_jaxpr(traced)([leaves[i] for i in places])
         except Exception as error:  # what else is wrong with the function, the ordinary call says
             self.reason = error
             return None
         shape, others = result
+        small = [x if x.size < LARGE else None for x in found.consts]
+        data = [x for x in found.consts if x.size >= LARGE]
+
+        def written(data: list[Array], numbers: list[Array]) -> list[Array]:
+            others = iter(data)
+            return jax.core.eval_jaxpr(found.jaxpr, [next(others) if x is None else x for x in small], *numbers)
+
+        program = jax.jit(written)
 
         def run(numbers: list[Array]) -> Any:
-            made = iter(program(numbers))
+            made = iter(program(data, numbers))
             return jax.tree.unflatten(shape, [next(made) if x is None else x[0] for x in others])
 
         return run
