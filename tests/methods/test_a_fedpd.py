@@ -21,16 +21,16 @@ def test_the_spread_of_the_duals_falls_by_what_is_said(size: int, rho: float, h:
     f = Quadratic(A=np.tile(h * np.eye(2), (n, 1, 1)), b=rng.normal(size=(n, 2)))
     method = AFedPD(rho=rho, solver=Exact()).suggested(f)
     state = initial_state(method, f, rng.normal(size=2))
-    dual = rng.normal(size=(n, 2))
-    mean, wanted = dual.mean(axis=0), -f.gradient(f.minimiser())
-    server = state.server._replace(dual=mean)
-    state = state._replace(server=server, clients=state.clients._replace(dual=dual))
-    before, factor = np.sum((dual - mean - wanted) ** 2), h / (h + rho)
+    dual, wanted = rng.normal(size=(n, 2)), -f.gradient(f.minimiser())
+    mean, around = dual.mean(axis=0), dual - dual.mean(axis=0)
+    message, server = state.message._replace(dual=mean), state.server._replace(dual=mean)
+    state = state._replace(server=server, message=message, clients=state.clients._replace(dual=around))
+    before, factor = np.sum((around - wanted) ** 2), h / (h + rho)
     spreads, models = [], []
     for clients in combinations(range(n), size):
         after, _, _ = advance(method, f, state, Round(n=1, n_clients=n, clients=clients, communicate=True, seed=0))
-        own = after.clients.dual
-        spreads.append(np.sum((own - own.mean(axis=0) - wanted) ** 2))
+        np.testing.assert_allclose(after.clients.dual.sum(axis=0), 0.0, atol=1e-12)
+        spreads.append(np.sum((after.clients.dual - wanted) ** 2))
         models.append(after.server.theta - after.server.dual / rho)
     told = 1.0 - (size - 1) / (n - 1) * (1.0 - factor**2)
     assert np.mean(spreads) == pytest.approx(told * before, rel=1e-12)

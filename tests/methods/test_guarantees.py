@@ -203,12 +203,12 @@ SAID = [
         {"rho": 21.0, "who": ONE},
         "none: Theorem 1, corrected and Theorem B need everybody in every round, not uniform",
     ),
-    ("lazy-a-fedpd", FLAT, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
-    ("lazy-a-fedpd", STRONG, {"rho": 2.0}, f"{OF_AVERAGED} {up((10.0 / 12.0) ** 2)} per round"),
+    ("a-fedpd", FLAT, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
+    ("a-fedpd", STRONG, {"rho": 2.0}, f"{OF_AVERAGED} {up((10.0 / 12.0) ** 2)} per round"),
     ("fedadmm", STRONG, {"rho": 2.0}, f"{OF_FEDDR} {up((10.0 / 12.0) ** 2)} per round"),
     ("fedadmm", STRONG, {"rho": 2.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (10.0 / 12.0) ** 2))} per"),
     ("fedadmm", STRONG, {"rho": 2.0, "server_step": 0.5}, "none: Theorem B needs server_step = P/N, as by default"),
-    ("lazy-a-fedpd", CONCAVE, {"rho": 21.0}, "Theorem 1, corrected"),
+    ("a-fedpd", CONCAVE, {"rho": 21.0}, "Theorem 1, corrected"),
     ("feddr", STRONG, {"eta": 0.1}, f"{OF_FEDDR} {up((0.95 / 1.05) ** 2)} per round"),
     ("feddr", STRONG, {"eta": 1.0, "relaxation": 1.0}, f"{OF_FEDDR} {up((10.0 / 11.0) ** 2)} per round"),
     ("feddr", STRONG, {"eta": 1.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (9.0 / 11.0) ** 2))} per round"),
@@ -421,7 +421,6 @@ SUGGESTED = [
             ("feddyn", "alpha"),
             ("fedprox", "mu_prox"),
             ("fedspeed", "rho"),
-            ("lazy-a-fedpd", "rho"),
         )
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
     ),
@@ -506,7 +505,7 @@ def test_a_step_that_is_still_open_is_asked_for() -> None:
         step_of(Gradient())
 
 
-USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit", "lazy-a-fedpd"]
+USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit"]
 ACCELERATED = ["acc-s-dane", "adaptive-acc-s-dane", "anderson-dane", "anderson-fedsplit", "dual-lbfgs"]
 
 
