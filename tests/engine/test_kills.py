@@ -80,7 +80,7 @@ class Federation:
     def restart(self, h: int) -> None:
         """A new process of a host, which knows what its file holds."""
         f = self.f.select(list(self.blocks[h]))
-        self.hosts[h] = Host(f, self.blocks[h], file=self.file(h), project=self.project)
+        self.hosts[h] = Host(f, self.blocks[h], file=self.file(h), types=(VirtualUpdates,), project=self.project)
         if self.engine is not None:
             self.engine.objects[h] = self.hosts[h]
 

@@ -252,7 +252,6 @@ METHODS = {
     ),
     "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
-    "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
     "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
     "corrected_optimized_dualfl": _method("corrected_optimized_dualfl", ""),
     "restarted_optimized_dualfl": _method("restarted_optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
@@ -480,7 +479,7 @@ TABLE |= {
             Selected("dualopt/methods/participation.py"),
             Selected("tests/methods/test_participation.py"),
             Selected("tests/engine/test_rounds.py"),
-            Selected(IDENTITIES, "boxes|lazy"),
+            Selected(IDENTITIES, "boxes|virtual"),
         )
     ),
     "dualopt/solvers/stopping.py": Judges(
@@ -714,7 +713,7 @@ TABLE |= {
             Selected("tests/engine/test_rounds.py"),
             Selected("tests/arrays/test_client_states.py", "of_their_round|not_copied"),
             Selected("tests/engine/test_secure_sums.py", "64_bits"),
-            Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
+            Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
     "dualopt/objectives/torch_objective.py": Judges(  # with PyTorch, without which its tests do not run

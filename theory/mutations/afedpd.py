@@ -54,7 +54,7 @@ EXACT = f"{DESCENT} {_of('descent_inexact', 'remark_1_1', 'theorem_1_inexact', '
 MUTATIONS: dict[str, Variant] = {
     "virtual update dropped": edit(
         *(AFedPD, *WHOLE),
-        caught=f"{_of('lemma_1', 'lemma_3', 'recursion')} identity_mean_dual identity_virtual_updates",
+        caught=f"{_of('lemma_3', 'recursion')} identity_mean_dual identity_virtual_updates",
     ),
     "sign of the dual": edit(
         *(AFedPD, "local", "dual + self.rho", "dual - self.rho"), caught=f"{EXACT} {_of('lemma_1', 'lemma_3')}"
