@@ -80,9 +80,9 @@ class AFedPD(Algorithm):
         As in :class:`dualopt.methods.Algorithm`.
     stop : Stop, optional
         When a client stops its local solver; suggested: with L-BFGS and a known L, when the local gradient has fallen
-        to 0.2 of what it was, else to a tenth. On a9a in 200 unlike clients, 10 of them active, the model is at most
-        1.23 times as far from the solution after 5 to 20 rounds as with a tenth, 1.06 times after 50, nearer after 100
-        to 400, for 2.57 gradients a visit in place of 3.27.
+        to 0.2 of what it was, else to a tenth. On a9a in 200 unlike clients, 10 of them active, the model is 1.23 times
+        as far from the solution as with a tenth after 20 rounds, the most, and nearer after 100, for 2.57 gradients a
+        visit in place of 3.27 (docs/no_tuning.md).
 
     Raises
     ------

@@ -91,9 +91,11 @@ ADAPTIVE = ("adaptive_gap", "adaptive_rounds")
 RESTARTS = ("restart_gap", "restart_epochs", "restart_energy")
 SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl", "weighted_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
+A_FEDPD += ("identity_mean_dual", "identity_virtual_updates")
 UNEQUAL = "tests/methods/test_unequal_clients.py"
 IDENTITIES = "tests/methods/test_identities.py"
 DISTRIBUTED = Selected("tests/methods/test_distributed.py")
+EARLY = Selected("tests/methods/test_early_stops.py")
 
 METHODS = {
     "_base": Judges(
@@ -113,6 +115,7 @@ METHODS = {
             Selected("tests/methods/test_fedpd.py"),
             Selected("tests/methods/test_feddr.py", "refused|suggested"),
             Selected("tests/methods/test_fedsam.py"),
+            EARLY,
         )
     ),
     **{name: _theorems(name, *about) for name, about in THEOREMS.items()},
@@ -129,7 +132,7 @@ METHODS = {
         "adaptive_acc_s_dane", "", Selected("tests/methods/test_acc_s_dane.py"), claims=("acc_s_dane_adaptive",)
     ),
     "_estimate": _method("acc_s_dane", "", Selected("dualopt/methods/_estimate.py"), claims=("acc_s_dane_adaptive",)),
-    "a_fedpd": _method("a_fedpd", "A-FedPD", claims=(*A_FEDPD, "identity_mean_dual")),
+    "a_fedpd": _method("a_fedpd", "A-FedPD", EARLY, claims=A_FEDPD),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/methods/test_fedsam.py")),
     "_dual_parameters": Judges(
         (
@@ -139,6 +142,7 @@ METHODS = {
             Selected("tests/methods/test_restarts.py", "unknown|definition"),
             Selected("tests/methods/test_dualfl.py", "suggested"),
             Selected("tests/methods/test_fixed_points.py", r"\[(sampled-|optimized-)?dualfl\]"),
+            EARLY,
         ),
         ("scaled_dualfl",),
     ),
