@@ -147,7 +147,7 @@ class Project(Typed):
     rounds: int = 100
     tol: float = 1e-6
     atol: float = 0.0
-    certify_every: int = 1
+    certify_every: int = 0
     participation: str = "full"
     scales: str = "none"
     compressor: str = "identity"

@@ -13,6 +13,7 @@ from dualopt.engine.checkpoint import Checkpoint, RunProgress, table
 from dualopt.engine.rounds import Snapshot
 from dualopt.methods.preparation import Prepared
 from dualopt.objectives import Objective
+from dualopt.runs._due import next_certificate
 from dualopt.runs.certificates import Certificate, Sums, certificate_from
 from dualopt.runs.divergence import above, diverges
 from dualopt.runs.trace import MEASURING, SENT
@@ -101,6 +102,18 @@ class Recorder:
         energy = self.rows[-1]["energy"]
         if self.best is None or energy < self.least:
             self.best, self.least = theta, energy if energy == energy else math.inf
+
+    def is_due(self, tol: float | None, atol: float | None) -> bool:
+        """Tell whether the next row should have a certificate, by how far those so far are from a tolerance."""
+        known = [row for row in self.rows if not math.isnan(row["certificate"])]
+        ratios = [
+            (
+                int(row["round"]),
+                min(row[name] / most for name, most in (("certified_error", tol), ("certificate", atol)) if most),
+            )
+            for row in known[-2:]
+        ]
+        return not ratios or len(self.rows) >= next_certificate(ratios)
 
     def progress(self, still: int) -> RunProgress:
         """Return what a checkpoint holds of the run after the latest row."""

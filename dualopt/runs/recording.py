@@ -100,8 +100,10 @@ def run(
         tolerance of 0 is none, here and on the command line: the run does all rounds.
     certify_every : int, default 0
         Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
-        it at the end only, or in every round when ``tol`` or ``atol`` is given. It is made from the latest local
-        solution of every client, once each has had one, and from the gradient of the model.
+        it at the end only, or when ``tol`` or ``atol`` is given in every round, and where clients are asked over a
+        wire, from which each takes two vectors, in those rounds in which it may have become small enough: at the latest
+        a fifth of the rounds after the last one (``runs/_due.py``). It is made from the latest local solution of every
+        client, once each has had one, and from the gradient of the model.
     measure_every : int, optional
         Measure the energy and the columns of ``measure``, and certify, in every so many rounds, in the last one, and
         when the model explodes; the columns of the other rounds hold NaN. Where few of many clients take part, one
@@ -199,7 +201,8 @@ def run(
         algorithm.check(clients)
     own = scales_of(clients)
     objective, hosts = on_engine(objective, engine, prepared, clients)
-    every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
+    needed = (tol is not None or atol is not None) and certify_every == 0
+    seldom, every = needed and not hosts.engine.in_process, 1 if needed else certify_every
     if measure_every is None:
         measure_every = 1 if hosts.engine.in_process else every or max(rounds, 1)
     recorder = Recorder(objective, hosts, reference, reference_gap, measure or {})
@@ -243,7 +246,8 @@ def run(
                 theta = snapshot.server.theta
                 n = len(recorder.rows)
                 size = _largest(theta)
-                measured = n % measure_every == 0 or n == rounds or not size <= largest
+                due = not seldom or recorder.is_due(tol, atol)
+                measured = (due and n % measure_every == 0) or n == rounds or not size <= largest
                 certify = measured and bool(every) and n % every == 0
                 row, bound = recorder.add(snapshot, seconds, measured=measured, certify=certify)
                 if communicated(snapshot):

@@ -121,7 +121,8 @@ def summary(documented: object) -> str:
     """
     text = documented if isinstance(documented, str) else inspect.getdoc(documented)
     first = (text or "").partition("\n")[0]
-    return re.sub(r":math:`([^`]*)`", lambda match: _plain(match[1]), first).replace("`", "")
+    formulas = re.sub(r":math:`([^`]*)`", lambda match: _plain(match[1]), first)
+    return re.sub(r":[a-z]+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", formulas).replace("`", "")  # links are names
 
 
 def syntax(module: str) -> ast.Module:

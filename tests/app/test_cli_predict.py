@@ -248,7 +248,10 @@ def test_no_model_of_classes_that_have_no_name(program: Callable[..., str]) -> N
     assert program(*words, "--resume").startswith("out: complete")
 
 
-def test_mistakes_give_one_sentence(program: Callable[..., str], capsys: pytest.CaptureFixture) -> None:
+def test_mistakes_give_one_sentence(
+    program: Callable[..., str], capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
     table("old.csv", patients())
     program("run", "--data", "old.csv", "--label", "sick", "--client", "ward", *FAST)
     table("few.csv", {"age": [1], "sick": ["no"]})

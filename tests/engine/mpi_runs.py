@@ -50,6 +50,11 @@ def rows(mine, peers):
     return linear_model(*own, loss=Multinomial(classes=3), mu=0.1, clients=clients, client_weights="rows", peers=peers)
 
 
+def mixed(mine, peers):
+    """Rows whose local work is in single precision."""
+    return replace(rows(mine, peers), precision="mixed")
+
+
 def quadratics(mine, peers):
     """Quadratics whose strong convexity differs, too."""
     rng = np.random.default_rng(1)
@@ -66,6 +71,7 @@ def regularised(mine, peers):
 
 RUNS = {
     "dualfl": (rows, DualFL(), {"rounds": 300, "tol": 1e-8}),
+    "dualfl, mixed precision": (mixed, DualFL(), {"rounds": 300, "tol": 1e-10}),
     "dualfl corrected": (rows, CorrectedDualFL(), {"rounds": 30, "certify_every": 10}),
     "feddyn 3 of 8": (rows, FedDyn(), {"rounds": 40, "certify_every": 5, "participation": "subset=3", "seed": 3}),
     "absent listen": (rows, VirtualUpdates(), {"rounds": 40, "certify_every": 7, "participation": "bernoulli=0.4"}),

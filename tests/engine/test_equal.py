@@ -254,10 +254,11 @@ def test_hosts_that_build_their_own_rows(solver: Any, monkeypatch: pytest.Monkey
     whole, hosts = own_rows([3, 60, 7], 40)
     method = DualFL(solver=solver)
     way: dict[str, Any] = {"wired": lambda: (RemoteClients(Wired([make() for make in hosts])), None)}
-    assert_equal_runs(method, whole, way, rounds=12, tol=1e-12)
+    options: dict[str, Any] = {"rounds": 12, "tol": 1e-12, "certify_every": 1}
+    assert_equal_runs(method, whole, way, **options)
     monkeypatch.setattr(_host, "with_max_rows", lambda objective, max_rows: objective)
-    alone = recorded(DualFL(solver=LBFGS()), RemoteClients(Wired([make() for make in hosts])), rounds=12, tol=1e-12)
-    together = recorded(DualFL(solver=LBFGS()), whole, rounds=12, tol=1e-12)
+    alone = recorded(DualFL(solver=LBFGS()), RemoteClients(Wired([make() for make in hosts])), **options)
+    together = recorded(DualFL(solver=LBFGS()), whole, **options)
     assert isinstance(alone, Trace)
     assert isinstance(together, Trace)
     assert differences(together, alone) != []

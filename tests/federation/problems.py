@@ -43,7 +43,8 @@ METHODS: dict[str, dict[str, Any]] = {
 
 def project_of(algorithm: str = "dualfl", *, features: int = 20, **changes: Any) -> Project:
     """Return a project for the rows below."""
-    given = {"rounds": 40, "tol": 0.0, "mu": 0.1, "loss": "logistic", "classes": (0, 1), "deadline": 30.0}
+    given = {"rounds": 40, "tol": 0.0, "certify_every": 1, "mu": 0.1, "loss": "logistic", "classes": (0, 1)}
+    given |= {"deadline": 30.0}
     given |= {"algorithm": algorithm} | METHODS.get(algorithm, {}) | changes
     return Project(name="trio", sites=SITES, features=features, **given)
 
@@ -140,6 +141,7 @@ def whole(project: Project) -> Objective:
         intercept=project.intercept,
         class_weight={1: 3.0} if project.class_weight == "1=3.0" else None,
         client_weights=project.client_weights,
+        precision=project.precision,
     )
     if project.regulariser is None:
         return f

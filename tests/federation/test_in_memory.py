@@ -183,6 +183,15 @@ def test_a_tolerance_is_met_in_the_same_round(tmp_path: Path) -> None:
         assert differing(m.trace, in_one_process(project)) == []
 
 
+def test_local_work_in_mixed_precision(tmp_path: Path) -> None:
+    """Sites of a project solve in single precision, to a certificate that single precision has not."""
+    project = project_of("feddyn", precision="mixed", tol=1e-10, rounds=300, participation="full")
+    with memory(tmp_path, project) as m:
+        assert m.serve()["status"] == "converged"
+        assert differing(m.trace, in_one_process(project)) == []
+        assert "theta" in differing(m.trace, in_one_process(replace(project, precision="double")))
+
+
 def test_a_free_intercept_and_weights_of_classes(tmp_path: Path) -> None:
     """A certificate asks at two models more in a round, which a site allows."""
     changes: dict[str, Any] = {"intercept": "free", "class_weight": "1=3.0", "client_weights": "rows"}

@@ -54,7 +54,7 @@ def hospital(site: str) -> pd.DataFrame:
 
 def project_of(**changes: Any) -> Project:
     given: dict[str, Any] = {"scale": "standard", "missing": "median", "categories": "indicators"}
-    given |= {"mu": 0.1, "rounds": 30}
+    given |= {"mu": 0.1, "rounds": 30, "certify_every": 1}
     names = tuple(hospital("lyon").columns[:-1])
     given |= {"features": len(names), "feature_names": names, "classes": ("no", "yes"), "tol": 0.0} | changes
     return Project(name="trio", sites=SITES, loss="logistic", deadline=30.0, **given)

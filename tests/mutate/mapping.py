@@ -532,6 +532,7 @@ TABLE |= {
     "dualopt/runs/reference.py": Judges(
         (Selected("dualopt/runs/reference.py"), Selected("tests/runs/test_reference.py"))
     ),
+    "dualopt/runs/_due.py": Judges((Selected("dualopt/runs/_due.py"), Selected("tests/runs/test_due.py"))),
     "dualopt/runs/auto.py": Judges((Selected("dualopt/runs/auto.py"), Selected("tests/runs/test_auto.py"))),
     "dualopt/runs/costs.py": Judges((Selected("dualopt/runs/costs.py"), Selected("tests/runs/test_costs.py"), SEEN)),
     **{

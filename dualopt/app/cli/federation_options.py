@@ -116,7 +116,7 @@ class RunOptions:
     atol : float
         Stop at this certified E - E*; 0: only tol counts.
     certify_every : int
-        Certify every so many rounds; each costs one model down and one gradient up per site.
+        Certify every so many rounds: a model down and two vectors up per site; 0: as seldom as tol and atol allow.
     seed : int
         Seed of everything random.
     secure : str
@@ -137,7 +137,7 @@ class RunOptions:
     compressor: str = "identity"
     tol: float = 1e-6
     atol: float = 0.0
-    certify_every: int = 1
+    certify_every: int = 0
     seed: int = 0
     secure: str = "none"
     secure_range: float = 2.0**20
