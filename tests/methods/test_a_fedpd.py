@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
 
-from dualopt.engine.rounds import advance, initial_state
+from dualopt.engine.rounds import advance, as_compressor, initial_state, iterate
 from dualopt.methods import AFedPD
-from dualopt.methods.participation import Round
+from dualopt.methods.participation import Round, UniformSubset
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 
@@ -37,6 +37,20 @@ def test_the_spread_of_the_duals_falls_by_what_is_said(size: int, rho: float, h:
     start = state.server.theta - mean / rho  # the mean of the active models of the round before
     expected = f.minimiser() + rho / (h + rho) * (start - f.minimiser())
     np.testing.assert_allclose(np.mean(models, axis=0), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("compressor", ["rounding=3", "cohorts=2"])
+def test_duals_are_of_the_models_that_arrive(compressor: str) -> None:
+    """Compressed or not: what clients keep has the mean zero, so that the server knows the mean of the duals."""
+    rng = np.random.default_rng(3)
+    f = Quadratic(A=np.tile(np.diag([1.0, 3.0, 0.5]), (4, 1, 1)), b=rng.normal(size=(4, 3)))
+    run = iterate(
+        AFedPD(solver=Exact()), f, participation=UniformSubset(size=3), compressor=as_compressor(compressor, f)
+    )
+    for s in islice(run, 8):
+        np.testing.assert_allclose(s.clients.dual.sum(axis=0), 0.0, atol=1e-13)
+        assert s.solution is not None
+        assert np.max(np.abs(s.server.dual)) > 1e-3
 
 
 def test_the_two_rates_are_alike_where_it_is_said() -> None:
