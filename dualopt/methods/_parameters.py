@@ -190,7 +190,7 @@ def plain_steps(objective: Objective, weight: float) -> Gradient:
     return Gradient(step=1.0 / (L + weight))
 
 
-def common_step(objective: Objective, solver: Gradient | SGD | None, factor: float = 1.0) -> Gradient | SGD:
+def common_step(objective: Objective, solver: Gradient | SGD | None, factor: float) -> Gradient | SGD:
     """Return the solver with one step for all clients, ``factor/(max L)`` if none is given."""
     if solver is None or solver.step is None:
         return replace(solver or Gradient(), step=factor * step_of(plain_steps(objective, 0.0)))

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import dualopt.methods
+from dualopt.losses import Logistic
 from dualopt.methods._parameters import step_of
 from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset, WeightedSubset
-from dualopt.objectives import ObjectiveWrapper, Quadratic
+from dualopt.objectives import ObjectiveWrapper, Quadratic, linear_model
 from dualopt.solvers import LBFGS, SGD, Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from dualopt.spec.discover import discover
@@ -497,6 +498,16 @@ def test_a_solver_without_a_step_gets_one(name: str) -> None:
     method = ALGORITHMS[name](solver=Gradient(max_iter=7)).suggested(STRONG)
     assert method.solver == Gradient(step=method.solver.step, max_iter=7)
     assert method.solver.step > 0
+
+
+def test_a_free_intercept_leaves_the_suggestion_of_the_other_weights() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), np.sign(rng.normal(size=20))
+    f = linear_model(X, y, loss=Logistic(), mu=0.04, clients=2, intercept="free")
+    assert float(np.min(f.mu)) == 0.0
+    weight = math.sqrt(0.04 * float(np.max(f.L)))
+    assert vars(ALGORITHMS["a-fedpd"]().suggested(f))["rho"] == pytest.approx(weight, rel=1e-9)
+    assert vars(ALGORITHMS["fedpd"]().suggested(f))["eta"] == pytest.approx(1.0 / weight, rel=1e-9)
 
 
 def test_a_step_that_is_still_open_is_asked_for() -> None:

@@ -115,6 +115,7 @@ METHODS = {
             Selected("tests/methods/test_fedpd.py"),
             Selected("tests/methods/test_feddr.py", "refused|suggested"),
             Selected("tests/methods/test_fedsam.py"),
+            Selected("tests/methods/test_giant.py", "refused"),
             EARLY,
         )
     ),
