@@ -82,10 +82,9 @@ class ClientStates:
         """Return the states with those of the clients ``ids`` replaced; arrays of everybody are kept, not copied."""
         if not len(ids):
             return self
-        after = ClientStates(None, self._n_clients)
         if is_everybody(ids, self._n_clients):
-            after._tree = tree
-            return after
+            return ClientStates(tree, self._n_clients)
+        after = ClientStates(None, self._n_clients)
         after._rows = rows = self._latest_rows()
         before = self.take(ids) if self.is_complete else None
         places = rows.places(ids, like=tree)

@@ -14,7 +14,16 @@ import numpy as np
 
 from dualopt.arrays.xp import Array, array_namespace, asarray_like
 
-__all__ = ["is_everybody", "join_clients", "leaves", "merge_clients", "take_clients", "take_rows", "tree_map"]
+__all__ = [
+    "everybody",
+    "is_everybody",
+    "join_clients",
+    "leaves",
+    "merge_clients",
+    "take_clients",
+    "take_rows",
+    "tree_map",
+]
 
 
 def tree_map(function: Callable[..., Any], *trees: Any) -> Any:
@@ -70,13 +79,22 @@ def is_everybody(ids: Sequence[int] | np.ndarray, n_clients: int) -> bool:
     """
     if len(ids) != n_clients:
         return False
+    if ids is everybody(n_clients):
+        return True
     if isinstance(ids, np.ndarray):
         return bool((ids == np.arange(n_clients)).all())
-    return ids == range(n_clients) if isinstance(ids, range) else tuple(ids) == _everybody(n_clients)
+    return ids == range(n_clients) if isinstance(ids, range) else tuple(ids) == everybody(n_clients)
 
 
 @lru_cache(maxsize=8)
-def _everybody(n_clients: int) -> tuple[int, ...]:
+def everybody(n_clients: int) -> tuple[int, ...]:
+    """Return all ``n_clients`` clients in order: the same tuple again, which `is_everybody` tells at once.
+
+    Examples
+    --------
+    >>> everybody(3) is everybody(3), everybody(3)
+    (True, (0, 1, 2))
+    """
     return tuple(range(n_clients))
 
 

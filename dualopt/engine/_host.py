@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
-from dualopt.arrays.tree import take_rows, tree_map
+from dualopt.arrays.tree import everybody, take_rows, tree_map
 from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, indices, is_numpy
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
-from dualopt.engine._host_file import HostFile, Stored
 from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, remembered, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
@@ -28,6 +27,7 @@ from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec
 
 if TYPE_CHECKING:
+    from dualopt.engine._host_file import HostFile, Stored
     from dualopt.methods.preparation import Prepared
 
 __all__ = ["Host", "HostState", "answered"]
@@ -119,7 +119,7 @@ class Host:
         self.algorithm: Any = None
         self._scales: tuple[float, ...] | None = None
         self._compressor: Compressor | None = None
-        self._everybody = tuple(range(n))
+        self._everybody = everybody(n)
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
         self._begun: protocol.Start | None = None  # the request with which the run began
@@ -130,9 +130,13 @@ class Host:
         self._proposed: Proposed | None = None
         self._saved = True
         self._foreign = not is_numpy(self.objective.zeros())
-        self._file = None if file is None else HostFile(file)
-        if self._file is not None and (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
-            self._go_on(*found)
+        self._file: HostFile | None = None
+        if file is not None:
+            from dualopt.engine._host_file import HostFile  # hosts of this process have none
+
+            self._file = HostFile(file)
+            if (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
+                self._go_on(*found)
 
     @property
     def solution(self) -> LocalSolution | None:
@@ -355,7 +359,6 @@ class Host:
         return protocol.Uploaded(self.run, request.n, upload, gradients, self._proposed.vectors)
 
     def _worked(self, request: protocol.Propose) -> Proposed:
-        ids = self._positions(request.clients)
         clients = request.clients if request.clients is not None else self.clients
         assert clients is not None
         round = Round(
@@ -366,10 +369,13 @@ class Host:
             seed=request.seed,
             kept=kept_part(self._compressor, self.objective.shape, request.n_clients),
         )
-        now = self.state
+        return self.work(round, self.state.message, request.clients)
+
+    def work(self, round: Round, message: Any, clients: tuple[int, ...] | None) -> Proposed:
+        """Return what these clients, or all, compute from a message in a round; no state changes."""
+        now, ids = self.state, self._positions(clients)
         f = self._worked_on if self._scales is None else Reweighted(objective=self._worked_on, scales=self._scales)
-        own = now.clients, now.solver, now.message, round, ids, self._compressor, now.memory
-        found = propose(self.algorithm, f, *own)
+        found = propose(self.algorithm, f, now.clients, now.solver, message, round, ids, self._compressor, now.memory)
         if self._prepared is None or self._prepared.model is None:
             return found
         solution = self._prepared.solution_in_user_coordinates(found.solution, self.objective.select(ids))
@@ -379,23 +385,32 @@ class Host:
         """Commit a round."""
         if self._asked is not None and self._proposed is None:
             self._uploaded(self._asked)  # by a process that was killed
-        proposed, before = self._proposed, self.state
-        if proposed is not None and request.clients is not None:
-            ids = set(self._positions(request.clients))
-            proposed = counted(proposed, [k for k, place in enumerate(proposed.ids) if place in ids])
-        elif proposed is None and request.clients != ():
+        whole, before = self._proposed, self.state
+        if whole is None and request.clients != ():
             raise RefusedError(f"it has not worked in round {request.n}", code="order")
         if self._keeps_back:
             self._before = before
-        message = before.message if request.message is None else self._own(request.message)
+        message, made = before.message, before.made
+        if request.message is not None:
+            message, made = self._own(request.message), request.made
+        self.end(whole, request.clients, message, made, communicate=request.communicate)
+
+    def end(
+        self, whole: Proposed | None, clients: tuple[int, ...] | None, message: Any, made: int, *, communicate: bool
+    ) -> None:
+        """Make what was proposed of these clients, or of all that worked, their states, with the message they know."""
+        proposed, n, before = whole, self.objective.n_clients, self.state
+        if whole is not None and clients is not None:
+            ids = set(self._positions(clients))
+            proposed = counted(whole, [k for k, place in enumerate(whole.ids) if place in ids])
         latest = before.latest
-        if proposed is not None and self._proposed is not None and latest is not None:
-            latest = latest.after(proposed.ids, _of_counted(self._proposed, proposed))
-        states = before.clients, before.solver, proposed, self.objective.n_clients, message
-        clients, solver = commit(self.algorithm, *states, communicate=request.communicate)
-        made = before.made if request.message is None else request.made
-        memory = remembered(before.memory, proposed, self.objective.n_clients)
-        self.state = HostState(clients, solver, latest, message, made, memory)
+        if whole is not None and proposed is not None and latest is not None:
+            latest = latest.after(proposed.ids, _of_counted(whole, proposed))
+        own, solver = commit(
+            self.algorithm, before.clients, before.solver, proposed, n, message, communicate=communicate
+        )
+        memory = remembered(before.memory, proposed, n)
+        self.state = HostState(own, solver, latest, message, made, memory)
 
     @property
     def _keeps_back(self) -> bool:
@@ -419,6 +434,8 @@ class Host:
         if self._saved:
             return
         if self._file is not None:
+            from dualopt.engine._host_file import Stored
+
             start = self.state if self._over is None or self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
             found = Stored(

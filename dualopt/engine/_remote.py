@@ -10,10 +10,10 @@ import numpy as np
 
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._agreement import numbered, require_agreement
 from dualopt.engine._answers import require_sound
 from dualopt.engine._errors import LostError
 from dualopt.engine._server import Server
+from dualopt.engine._session import Session
 from dualopt.objectives import Objective
 from dualopt.objectives._information import ClientInformation
 from dualopt.objectives._weights import positive
@@ -72,9 +72,11 @@ class RemoteClients(Objective):
     """
 
     def __init__(self, engine: protocol.Engine, *, run: str = "run", project: str = "") -> None:
+        from dualopt.engine._agreement import numbered, require_agreement  # runs in this process need none
+
         self.engine = engine
         H = len(engine.hosts)
-        found: list[protocol.ClientInfo] = Server(engine, [(h,) for h in range(H)]).ask_all(protocol.Describe())
+        found: list[protocol.ClientInfo] = Session(engine, [(h,) for h in range(H)]).ask_all(protocol.Describe())
         self._found = found
         require_agreement(found, engine.hosts, project)
         for host, info in zip(engine.hosts, found, strict=True):

@@ -1,4 +1,4 @@
-"""The server's side of a session with hosts: who is asked what, who holds what, and whose answers count."""
+"""The server's side of a run on hosts: its rounds, whose answers count in them, and what is asked of clients beside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from dualopt.arrays._checks import require
 from dualopt.arrays.tree import take_clients, take_rows
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._answers import unsound
-from dualopt.engine._contradictions import Contradictions
 from dualopt.engine._errors import ContradictionError, LostError
 from dualopt.engine._host import HostState
-from dualopt.engine._rows import added, under_each_other
+from dualopt.engine._rows import added
+from dualopt.engine._session import Session
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._steps import weighed, weights_in
 from dualopt.engine._uploads import Explosions, UploadChecks, from_rows, from_sums, joined
+from dualopt.engine.traffic import WORD
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
@@ -32,9 +32,10 @@ from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
 from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec, types_in
 
-__all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
+if TYPE_CHECKING:
+    from dualopt.engine._contradictions import Contradictions
 
-WORD = 64  # bits of a masked number
+__all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
 
 
 class HostRecord(NamedTuple):
@@ -63,8 +64,8 @@ class RoundResult(NamedTuple):
     vectors: int = 0  # how many vectors of a client's upload were compressed
 
 
-class Server:
-    """A session with hosts; a run has one of its own.
+class Server(Session):
+    """The session of a run with hosts.
 
     Parameters
     ----------
@@ -95,27 +96,19 @@ class Server:
         max_rows: int | None = None,
         weights: tuple[float, ...] | None = None,
     ) -> None:
-        self.engine, self.hosts, self.clients, self.shape = engine, list(engine.hosts), list(clients), shape
+        super().__init__(engine, clients, shape)
         self.name, self.project, self.max_rows, self.own_weights = name, project, max_rows, weights
         self.weights = unequal(weights)  # those with which the method averages; None where they are equal
+        self.kept = 1.0  # which part of a compressed step both ends take
         self.scales: tuple[float, ...] | None = None  # of the clients that the method sees
-        self.run, self.made, self.rounds = "", 0, 0
+        self.run, self.made = "", 0
         self.algorithm: Algorithm | None = None
         self.compressor: Compressor | None = None
         self.lost: list[str] = []  # sentences, one for each answer that did not count
-        self.n_clients = sum(map(len, self.clients))
-        self._host: Any = getattr(engine, "host", None)  # the only one, where it is an object of this process
-        ids = np.concatenate([np.asarray(own, dtype=np.int64) for own in self.clients])
-        self._owner = np.zeros(self.n_clients, dtype=np.int64)
-        self._owner[ids] = np.repeat(np.arange(len(self.clients)), [len(own) for own in self.clients])
-        order = np.argsort(ids)
-        self._all_rows = None if (order == np.arange(len(ids))).all() else order
-        self._pending: list[list[protocol.Commit]] = [[] for _ in self.hosts]
-        self._committed = [0] * len(self.hosts)
-        self._held = [-1] * len(self.hosts)  # which message each host holds
         self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
         self._checks = UploadChecks(engine, shape)
         self.explosions = Explosions()
+        self._adds = engine.partial_sums  # whether hosts add what certificates are made from
         self._contradictions: list[Contradictions] = []  # one for each host, where its own answers can be compared
 
     def anew(self) -> Server:
@@ -134,6 +127,8 @@ class Server:
             Proven strong convexity constants and smoothness constants. Sums over the clients of a host are not
             compared.
         """
+        from dualopt.engine._contradictions import Contradictions  # hosts elsewhere may contradict themselves
+
         if not self.engine.partial_sums:
             self._contradictions = [Contradictions(*take_rows((mu, L), own)) for own in self.clients]
 
@@ -179,6 +174,7 @@ class Server:
         if known is not None and len(known.hosts) != len(self.hosts):
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(self.hosts)}.")
         self.algorithm, self.compressor, self.rounds, self.made = algorithm, compressor, rounds, rounds
+        self.kept = kept_part(compressor, self.shape, self.n_clients)
         if self.is_secure:
             masked = f"a masked number has {WORD} bits, whatever it stands for"
             require(compressor is None, f"compressor must not be given with secure sums: {masked}")
@@ -205,7 +201,7 @@ class Server:
 
     def _sendable(self, x: Any) -> Any:
         """Return an object as hosts are told of it."""
-        return x if self._host is not None else json.dumps(Spec.of(x, full=True).to_json())
+        return json.dumps(Spec.of(x, full=True).to_json())
 
     def _restored(self, own: tuple[int, ...], state: Any, rounds: int, solutions: Any) -> protocol.Restore:
         """Give a host that lives and dies with the server the states that its checkpoint holds."""
@@ -234,18 +230,11 @@ class Server:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What the parameters of a trace say of the hosts, in terms of JSON; nothing of the one of this process."""
-        if self._host is not None:
-            return {}
+        """What the parameters of a trace say of the hosts, in terms of JSON."""
         lost = {"lost": list(self.lost)} if self.lost else {}
         compared = "no: a sum does not tell what each client says" if self.engine.partial_sums else "yes"
         reduce = "secure sums" if self.is_secure else "fast" if self.engine.partial_sums else "client order"
         return {"hosts": len(self.hosts), "reduce": reduce, "contradictions_looked_for": compared, **lost}
-
-    @property
-    def is_secure(self) -> bool:
-        """Whether the numbers of a host are known in sums alone."""
-        return getattr(self.engine, "secure", False)
 
     # --- the two phases of a round ------------------------------------------------------------------------------
 
@@ -260,25 +249,17 @@ class Server:
         self.rounds, self.asked = round.n, self._shares(round.clients)
         if not round.clients:
             return RoundResult(round, None, None, None)
-        requests, uploads, kept = {}, {}, self.asked
         weights = self._weights_in(round)
-        for h, own in self.asked.items():
-            requests[h] = [self._request(h, own, round, message, weights)]
+        requests = {h: [self._request(h, own, round, message, weights)] for h, own in self.asked.items()}
         answers, faults = self.exchange(requests, round.n)
-        for h, found in answers.items():
-            uploads[h] = found[0]
-        if self._host is None:
-            kept = self._checks.sound(uploads, self.asked, round, faults)
-            round = self._without_lost(faults, kept, round)
-            self.explosions.note(round.n, {self._name(h): uploads[h] for h, own in kept.items() if own})
+        uploads = {h: found[0] for h, found in answers.items()}
+        kept = self._checks.sound(uploads, self.asked, round, faults)
+        round = self._without_lost(faults, kept, round)
+        self.explosions.note(round.n, {self._name(h): uploads[h] for h, own in kept.items() if own})
         if not round.clients:
             return RoundResult(round, None, None, None)
-        parts, shares = [], []
-        for h, own in kept.items():
-            if own:
-                parts.append(uploads[h])
-                shares.append(own)
-        order = self._order(round, shares)
+        parts = [uploads[h] for h, own in kept.items() if own]
+        order = self._order(round, [own for own in kept.values() if own])
         solution = self._solution(parts, order)
         if not round.communicate:
             return RoundResult(round, None, None, solution)
@@ -287,9 +268,8 @@ class Server:
             found = from_sums(self.algorithm, parts, round, weights)
         else:
             found = from_rows(self.algorithm, parts, order, round, self.weights)
-        part = kept_part(self.compressor, self.shape, round.n_clients)
         vectors = max(x.vectors for x in parts)
-        return RoundResult(weighed(round, self.weights, part), *found, solution, vectors)
+        return RoundResult(weighed(round, self.weights, self.kept), *found, solution, vectors)
 
     def commit(self, round: Round, message: Any) -> None:
         """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""
@@ -321,16 +301,10 @@ class Server:
             for h, reason in faults.items():
                 self._note_lost(h, self.rounds, reason)
 
-    def drop(self, rounds: int) -> None:
-        """Forget what hosts have not been told of rounds after the first ``rounds``: an interrupt has ended them."""
-        self._pending = [[end for end in pending if end.n < rounds] for pending in self._pending]
-
     # --- what the clients hold and know -------------------------------------------------------------------------
 
     def states(self, round: Round) -> HostState | LazyStates:
-        """Return the states after a round: those at hand, or what asks for them when somebody looks."""
-        if self._host is not None:
-            return self._host.state
+        """Return the states after a round, or what asks for them when somebody looks."""
         kept = None if self.engine.in_process else self.remote_state
         return LazyStates(round, self.clients, self.asked, self._states_after, kept)
 
@@ -346,7 +320,7 @@ class Server:
         if not self.engine.in_process:
             return None
         found = [x.latest for x in self.ask_all(protocol.States(self.run, self.rounds))]
-        return found[0] if self._host is not None else joined_solutions(found, self.clients)
+        return joined_solutions(found, self.clients)
 
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta)``, shape ``(N,)``."""
@@ -388,7 +362,7 @@ class Server:
         All of it is means over the clients; rows are gathered so that these are rounded as in one process.
         """
         weights = unequal(self.own_weights)
-        if self.engine.partial_sums or self._host is not None:
+        if self._adds:
             parts = [tuple(x) for x in self._evaluated(theta, dual=True, partial_sums=True)]
             if any(dual is None for *_, dual in parts):
                 parts = [(columns[:5], gradient, None) for columns, gradient, _ in parts]
@@ -416,69 +390,7 @@ class Server:
                 of = f" on client {self.clients[h][found[0]]}" if len(self.clients[h]) > 1 else ""
                 raise ContradictionError(f"{self._name(h)} contradicts itself{of}: {found[1]}.")
 
-    def rows(self, parts: list[Array]) -> Array:
-        """Return rows that the hosts have sent, in the order of all clients."""
-        rows = under_each_other(parts)
-        return rows if self._all_rows is None else take_rows(rows, self._all_rows)
-
-    # --- requests and answers -----------------------------------------------------------------------------------
-
-    def ask_all(self, request: Any) -> list[Any]:
-        """Return the answers of all hosts to one request, or to one for each of them.
-
-        Raises
-        ------
-        LostError
-            If a host does not answer.
-        """
-        each = request if isinstance(request, list) else [request] * len(self.hosts)
-        answers, faults = self.exchange({h: [x] for h, x in enumerate(each)}, self.rounds)
-        for h, reason in faults.items():
-            raise LostError(f"{self._name(h)} did not answer in round {self.rounds}: {reason}.")
-        return [answers[h][0] for h in range(len(self.hosts))]
-
-    def exchange(self, requests: Mapping[int, list[Any]], n: int) -> tuple[dict[int, list[Any]], dict[int, str]]:
-        """Ask hosts, each after its pending commits; return the answers, and why there are none, by host.
-
-        Raises
-        ------
-        LostError
-            If a host refuses for good.
-        """
-        batches, named, answers, faults = {}, {}, {}, {}
-        for h, own in requests.items():
-            batches[h] = named[self.hosts[h]] = [*self._pending[h], *own]
-        found = self.engine.call(named)
-        for h, batch in batches.items():
-            answer = found.get(self.hosts[h])
-            if self._host is None and (reason := _fault(batch, answer, len(self.clients[h]), self.shape)) is not None:
-                if isinstance(answer, protocol.Failed) and answer.final:
-                    raise LostError(f"{self._name(h)} refuses round {n}: {reason}.")
-                faults[h], self._held[h] = reason, -1
-                continue
-            for sent in batch:
-                if getattr(sent, "message", None) is not None:
-                    self._held[h] = sent.made
-            if self._pending[h]:
-                self._committed[h], self._pending[h] = self._pending[h][-1].n + 1, []
-            answers[h] = found[self.hosts[h]][len(batch) - len(requests[h]) :]
-        return answers, faults
-
     # --- what they are made of ----------------------------------------------------------------------------------
-
-    def _name(self, h: int) -> str:
-        return f"host {self.hosts[h]}"
-
-    def _shares(self, clients: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-        """Return which of these clients each host has; hosts without any are left out."""
-        if len(self.hosts) == 1:
-            return {0: clients} if clients else {}
-        if len(clients) == self.n_clients:
-            return dict(enumerate(self.clients))
-        ids = np.asarray(clients, dtype=np.int64)
-        owners = self._owner[ids]
-        found = {h: tuple(ids[owners == h].tolist()) for h in np.unique(owners).tolist()}
-        return {h: self.clients[h] if len(own) == len(self.clients[h]) else own for h, own in found.items()}
 
     def _weights_in(self, round: Round) -> tuple[dict[int, float], ...]:
         """Return the weights of the active clients in each mean, where hosts add with them; nothing for plain sums."""
@@ -504,8 +416,6 @@ class Server:
         return protocol.Propose(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, sums, named)
 
     def _solution(self, parts: Sequence[protocol.Uploaded], order: np.ndarray | None) -> LocalSolution | None:
-        if self._host is not None:
-            return self._host.solution
         if parts[0].gradients is None:
             return None
         return LocalSolution(None, None, None, None, (), joined([x.gradients for x in parts], order), ())
@@ -536,25 +446,3 @@ class Server:
             return None
         place = {j: k for k, j in enumerate(ids)}
         return np.array([place[j] for j in round.clients], dtype=np.int64)
-
-
-def _fault(batch: Sequence[Any], answers: Any, n: int, shape: tuple[int, ...]) -> str | None:
-    """Say why these are not the answers of ``n`` clients to a batch of requests."""
-    if answers is None:
-        return "no answer in time"
-    if isinstance(answers, protocol.Failed):
-        return answers.reason
-    if isinstance(answers, Exception):
-        return str(answers).rstrip(".") or type(answers).__name__
-    if not isinstance(answers, Sequence) or len(answers) != len(batch):
-        return "its answers are not those to the requests"
-    for request, answer in zip(batch, answers, strict=True):
-        if not isinstance(answer, protocol.ANSWERS[type(request)]):
-            return f"it answers {type(request).__name__.lower()} by something else"
-        if getattr(answer, "run", None) not in (None, getattr(request, "run", None)):
-            return "its answer is of another run"
-        if hasattr(answer, "n") and answer.n != request.n:
-            return f"its answer is of round {answer.n}"
-        if (reason := unsound(request, answer, n, shape)) is not None:
-            return reason
-    return None

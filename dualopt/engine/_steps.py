@@ -178,8 +178,13 @@ def means_of(algorithm: Algorithm, means: Sequence[Any]) -> Any:
 
 def averaged(algorithm: Algorithm, upload: Any, round: Round, weights: Weights) -> Any:
     """Return the means of the rows of an upload over the active clients, whose weights are among those of all."""
-    parts = map(shares, weights_in(algorithm, round, weights))
-    return means_of(algorithm, [tree_map(partial(_mean, n=round.n_active, parts=own), upload) for own in parts])
+    n = len(round.clients)
+
+    def means(own: Weights) -> Any:
+        parts = shares(own)
+        return tree_map(lambda rows: _mean(rows, n, parts), upload)
+
+    return means_of(algorithm, tuple(map(means, weights_in(algorithm, round, weights))))
 
 
 def partial_sums(upload: Any, weights: Sequence[Weights] = ()) -> Any:
@@ -198,16 +203,20 @@ def weighed(round: Round, weights: Weights, kept: float = 1.0) -> Round:
 
 def _mean(upload: Array, n: int, parts: Weights) -> Array:
     """Return the mean over the active clients; without their axis an average would be one of the entries."""
-    if tuple(upload.shape[:1]) != (n,):
+    if upload.shape[:1] != (n,):
         raise ValueError(f"upload must have shape ({n}, ...), one row per active client, not {upload.shape}.")
     return mean(upload, parts)
 
 
 def stacked(before: Any, after: Any) -> Any:
     """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
+    return after if _alike(before, after) else tree_map(lambda old, new: broadcast(new, old.shape), before, after)
+
+
+def _alike(before: Any, after: Any) -> bool:
+    """Tell whether two trees are of one structure, with arrays of the same shapes."""
     if after is before:
-        return after
-    rows = zip(leaves(before), leaves(after), strict=True)
-    if type(after) is type(before) and all(new is old or new.shape == old.shape for old, new in rows):
-        return after
-    return tree_map(lambda old, new: broadcast(new, old.shape), before, after)
+        return True
+    if isinstance(before, tuple):
+        return type(after) is type(before) and len(after) == len(before) and all(map(_alike, before, after))
+    return before is not None and after.shape == before.shape

@@ -12,11 +12,12 @@ import numpy as np
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.engine._host import Host
-from dualopt.engine._inline import Clustered, LocalHost
+from dualopt.engine._inline import Clustered
+from dualopt.engine._local_server import LocalServer
 from dualopt.engine._remote import RemoteClients
-from dualopt.engine._server import WORD, RoundResult, Server
+from dualopt.engine._server import RoundResult, Server
 from dualopt.engine._steps import solver_states
-from dualopt.engine.traffic import NOTHING, of_delivered, of_message, of_upload
+from dualopt.engine.traffic import Meter, Traffic, of_delivered, of_message
 from dualopt.methods import Algorithm
 from dualopt.methods._base import require_complete, with_participation
 from dualopt.methods.compressors import Compressor, Identity, kept_part
@@ -86,10 +87,6 @@ class Snapshot:
         What the clients know of it.
     solution : LocalSolution or None
         Of the active clients; None when there were none.
-    floats_up, floats_down : int
-        Numbers uploaded by and sent to all clients together in this round, whatever their width.
-    bits_up, bits_down : int
-        The bits of all that: the width of every number, or what a compressor makes of it.
     """
 
     round: Round
@@ -97,13 +94,11 @@ class Snapshot:
     message: Any
     _states: Any  # HostState, or LazyStates of hosts elsewhere
     solution: LocalSolution | None
-    floats_up: int
-    floats_down: int
-    bits_up: int
-    bits_down: int
+    _up: Traffic
+    _down: Traffic
+    _holding: Any  # the clients that hold the message
+    _delivered: Any  # what arrived of compressed messages
     _own: Any = None  # server, where that above shows its model in other coordinates
-    _holding: Any = None  # the clients that hold the message
-    _delivered: Any = ()  # what arrived of compressed messages
 
     def __repr__(self) -> str:
         r, shape = self.round, tuple(self.server.theta.shape)
@@ -111,6 +106,26 @@ class Snapshot:
         return (
             f"<Snapshot after round {r.n + 1}: {r.n_active} of {r.n_clients} clients{silent}; model of shape {shape}>"
         )
+
+    @property
+    def floats_up(self) -> int:
+        """Numbers uploaded by all clients together in this round, whatever their width."""
+        return self._up.numbers
+
+    @property
+    def floats_down(self) -> int:
+        """Numbers sent to all clients together in this round, whatever their width."""
+        return self._down.numbers
+
+    @property
+    def bits_up(self) -> int:
+        """The bits of what was uploaded: the width of every number, or what a compressor makes of it."""
+        return self._up.bits
+
+    @property
+    def bits_down(self) -> int:
+        """The bits of what was sent to clients, counted in the same way."""
+        return self._down.bits
 
     @property
     def clients(self) -> Any:
@@ -287,7 +302,7 @@ def on_engine(
         server = own.new_session()
     else:
         host = Host(own, 0, prepared=changed, certified=certified)
-        server = Server(LocalHost(host), [tuple(range(own.n_clients))], own.shape, weights=own.weights)
+        server = LocalServer(host)
     if clients is not None:
         server.reweight(clients)
     return objective, server
@@ -509,31 +524,17 @@ def rounds_of(
     server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
     hosts.begin(algorithm, theta0, state, done, solutions, compressor)
     way_down = None if downlink is None else _way_down(downlink, hosts.shape, state, message)
-    size, all_or_none = of_message(message), (np.zeros(n_clients, dtype=bool), np.ones(n_clients, dtype=bool))
+    size = of_message(message)
     if way_down is not None and state is not None:
         last = Round(n=done - 1, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=seed)
         size = of_delivered(message, way_down, last)
+    meter = Meter(holding, size, algorithm.receivers, compressor, way_down, masked=hosts.is_secure)
     for round in islice((participation or Full()).rounds(n_clients, seed), done, None):
         server, message, found = _one_round(algorithm, hosts, server, message, round, way_down)
         round = found.round  # without those whose answers do not count
-        everybody = round.n_active == n_clients
-        active = slice(None) if everybody else np.asarray(round.clients, dtype=np.int64)
-        up = down = NOTHING
-        if behind := round.n_active - int(np.count_nonzero(holding[active])):
-            down, holding = size.times(behind), holding.copy()  # snapshots have the old one
-            holding[active] = True
-        if found.upload is not None:
-            up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
-            up = up._replace(bits=WORD * up.numbers) if hosts.is_secure else up
-            size = of_message(message) if way_down is None else of_delivered(message, way_down, round)
-            holding = all_or_none["active" in algorithm.receivers]
-            if not everybody:
-                holding = all_or_none["inactive" in algorithm.receivers].copy()
-                holding[active] = "active" in algorithm.receivers
-            down = down.plus(size.times(int(np.count_nonzero(holding))))
-        sent = up.numbers, down.numbers, up.bits, down.bits
-        kept = {"_holding": holding, "_delivered": () if way_down is None else way_down.earlier}
-        yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, **kept)
+        up, down = meter.count(round, found.upload, message, server.theta, found.vectors)
+        delivered = () if way_down is None else way_down.earlier
+        yield Snapshot(round, server, message, hosts.states(round), found.solution, up, down, meter.holding, delivered)
 
 
 def _way_down(downlink: Compressor, shape: tuple[int, ...], state: Any, message: Any) -> Any:

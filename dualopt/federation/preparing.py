@@ -137,15 +137,15 @@ class Preparing:
             self.found = end.value
 
 
-def prepared_by(project: Project, server: Any) -> Preparing:
+def prepared_by(project: Project, session: Any) -> Preparing:
     """Ask the sites of a project, through a session with them, until the plan is at its end.
 
     Parameters
     ----------
     project : Project
         What the parties agree on.
-    server : dualopt.engine._server.Server
-        The session.
+    session : dualopt.engine._session.Session
+        With the sites.
 
     Raises
     ------
@@ -156,10 +156,10 @@ def prepared_by(project: Project, server: Any) -> Preparing:
     """
     preparing, latest = Preparing(project), None
     while preparing.found is None:
-        latest = _together(preparing, server.ask_all(_request(preparing, latest)), project.sites)
+        latest = _together(preparing, session.ask_all(_request(preparing, latest)), project.sites)
         preparing.tell(latest)
     if preparing.totals:
-        server.ask_all(_request(preparing, latest))
+        session.ask_all(_request(preparing, latest))
     return preparing
 
 

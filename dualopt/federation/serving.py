@@ -15,7 +15,7 @@ from typing import Any
 
 from dualopt.arrays._files import InUseError, locked
 from dualopt.engine import LostError, RemoteClients, SecureSums
-from dualopt.engine._server import Server
+from dualopt.engine._session import Session
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import resolve, scaled
 from dualopt.federation.agreed import require_agreed_client_info
@@ -82,7 +82,7 @@ class Serving:
         with ExitStack() as held:
             _take(held, file)
             used = engine if project.secure == "none" else SecureSums(engine, largest=project.secure_range)
-            preparing = prepared_by(project, Server(used, [(h,) for h in range(project.n_clients)]))
+            preparing = prepared_by(project, Session(used, [(h,) for h in range(project.n_clients)]))
             (self._result / PREPARED).write_text(preparing.to_text())
             clients = RemoteClients(used, run=project.run_name, project=project.fingerprint)
             require_agreed_client_info(project, clients.client_info, preparing.found)

@@ -291,6 +291,8 @@ def with_participation(
     0.25
     """
     open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
+    if not open_:
+        return algorithm
     known: dict[str, Any] = {}
     law = law_of(participation, objective.n_clients)
     if "fraction" in open_ and (participation is not None or compressor is not None):

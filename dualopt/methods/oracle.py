@@ -121,23 +121,18 @@ class Oracle:
         LocalSolution
             With ``theta``, the ``evaluation`` there and the ``length`` of the steps.
         """
-        proximal = not (isinstance(weight, float | int) and weight == 0)
-        problem = in_own_units(
-            LocalProblem(
-                objective=self.objective,
-                linear=None if linear is None else self._stacked(linear),
-                weight=weight,
-                center=self.objective.zeros() if proximal and center is None else center if proximal else None,
-            )
-        )
-        stop = self._stop if stop is None else stop
-        if solver is None:
-            self._last = self._solved(self._solver, problem, self._stacked(start), stop, self.solver_state)
-            self.solver_state = self._last.solver_state
-        else:
-            self._last = self._solved(solver, problem, self._stacked(start), stop, ())
-        self._charge(self._last.gradients)
-        return self._asked(self._last)
+        f, own = self.objective, solver is None
+        if isinstance(weight, float | int) and weight == 0:
+            center = None
+        elif center is None:
+            center = f.zeros()
+        linear = None if linear is None else broadcast(linear, self._shape)
+        problem = in_own_units(LocalProblem(objective=f, linear=linear, weight=weight, center=center))
+        solver, stop = self._solver if solver is None else solver, self._stop if stop is None else stop
+        found = self._solved(solver, problem, broadcast(start, self._shape), stop, self.solver_state if own else ())
+        if own:
+            self.solver_state = found.solver_state
+        return self._noted(found)
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Return ``f_j`` and its gradient at ``theta``, shape ``(P, *shape)`` or ``shape``; one gradient.
@@ -147,28 +142,27 @@ class Oracle:
         last = self._last
         if last is not None and theta is last.theta and last.evaluation is not None:
             if not last.charged:
-                self._charge((self.objective.gradient_cost,) * self.objective.n_clients)
+                self._charge(self.objective.gradient_cost)
                 self._last = last._replace(charged=True)
             return self._asked(last).evaluation
-        self._last = evaluated(in_own_units(LocalProblem(objective=self.objective)), self._stacked(theta))
-        self._charge(self._last.gradients)
-        return self._asked(self._last).evaluation
+        problem = in_own_units(LocalProblem(objective=self.objective))
+        return self._noted(evaluated(problem, broadcast(theta, self._shape))).evaluation
 
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta_j)`` at ``theta``, shape ``(P, *shape)`` or ``shape``; half a gradient."""
-        self._charge((0.5,) * self.objective.n_clients)
-        theta = self._stacked(theta)
+        self._charge(0.5)
+        theta = broadcast(theta, self._shape)
         self._worked(theta)
         return self.objective.value(theta)
 
     def hessian_product(self, theta: Array, v: Array) -> Array:
         """Return ``hess f_j(theta_j) v_j``, shape ``(P, *shape)``; as much as a gradient."""
         require("hessian" in self.objective.offers, "hessian_product needs an objective that offers Hessian products")
-        self._charge((1.0,) * self.objective.n_clients)
-        theta = self._stacked(theta)
+        self._charge(1.0)
+        theta = broadcast(theta, self._shape)
         self._worked(theta)
         operator = self.objective.hessian_operator(theta)  # pyright: ignore[reportAttributeAccessIssue]
-        return operator(self._stacked(v))
+        return operator(broadcast(v, self._shape))
 
     def newton_direction(
         self, theta: Array, b: Array, *, reduction: float, most: int, weight: float | Array = 0.0
@@ -179,7 +173,7 @@ class Oracle:
         ``most`` products, each of which costs as much as a gradient. The preconditioner is that of the objective, if it
         offers one.
         """
-        theta, b = self._stacked(theta), self._stacked(b)
+        theta, b = broadcast(theta, self._shape), broadcast(b, self._shape)
         problem = LocalProblem(objective=self.objective, weight=weight, center=theta)
         direction, products = conjugate_gradients(
             problem.hessian_operator(theta),
@@ -188,7 +182,7 @@ class Oracle:
             max_iter=most,
             precondition=problem.preconditioner if "preconditioner" in self.objective.offers else None,
         )
-        self._charge(tuple(map(float, to_numpy(products))))
+        self._charges.append(tuple(map(float, to_numpy(products))))
         self._worked(theta)
         return direction
 
@@ -221,7 +215,7 @@ class Oracle:
     def _asked(self, solution: LocalSolution) -> LocalSolution:
         """Return a solution in the units of the method's clients; solvers know those of the user's alone."""
         g = self.objective
-        if not isinstance(g, Reweighted):
+        if type(g) is not Reweighted:
             return solution
         found, mu = solution.evaluation, None if solution.mu is None else g.over_scales(solution.mu)
         bound, excess = (None if x is None else g.over_scales(x) for x in (solution.bound, solution.excess))
@@ -254,11 +248,15 @@ class Oracle:
 
         return solved(solver, problem, start, stop, state, self._round)
 
-    def _stacked(self, x: Array) -> Array:
-        return broadcast(x, self._shape)
+    def _noted(self, solution: LocalSolution) -> LocalSolution:
+        """Note a solution with its charges, and return it as it was asked for."""
+        self._last = solution
+        self._charges.append(solution.gradients)
+        return self._asked(solution)
 
-    def _charge(self, counts: tuple[float, ...]) -> None:
-        self._charges.append(counts)
+    def _charge(self, gradients: float) -> None:
+        """Charge as many local gradients to every client."""
+        self._charges.append((gradients,) * self.objective.n_clients)
 
 
 class _OverScales:

@@ -150,7 +150,7 @@ def mean(rows: Array, shares: Sequence[float] | None = None) -> Array:
     >>> mean(rows).tolist(), mean(rows, (0.25, 0.75)).tolist()
     ([2.0, 4.0], [2.5, 5.0])
     """
-    return total(rows) / rows.shape[0] if shares is None else total(rows, shares)
+    return summed(rows, 0) / rows.shape[0] if shares is None else total(rows, shares)
 
 
 def total(rows: Array, weights: Sequence[float] | None = None) -> Array:

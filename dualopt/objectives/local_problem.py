@@ -109,7 +109,7 @@ class LocalProblem:
     origin: Origin | None = None
 
     def __post_init__(self) -> None:
-        if self.center is None and not self._plain:
+        if self.center is None and not (isinstance(self.weight, float | int) and self.weight == 0):
             raise ValueError("center is needed when weight is not zero.")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,21 +123,16 @@ class LocalProblem:
     @property
     def mu(self) -> Array:
         """Strong convexity constants of ``F_j``, shape ``(N,)``."""
-        return self.objective.mu if self._plain else self.objective.mu + self.weight
+        return self.objective.mu if self.center is None else self.objective.mu + self.weight
 
     @property
     def L(self) -> Array:
         """Smoothness constants of ``F_j``, shape ``(N,)``."""
-        return self.objective.L if self._plain else self.objective.L + self.weight
+        return self.objective.L if self.center is None else self.objective.L + self.weight
 
     def asked(self, gradient: Array) -> Array:
         """Return gradients of ``F_j`` in the units of the method: what its steps are lengths of."""
         return gradient if self.unit is None else gradient / per_client(self.unit, gradient)
-
-    @property
-    def _plain(self) -> bool:
-        """Whether there is no proximal term."""
-        return isinstance(self.weight, float | int) and self.weight == 0
 
     def value(self, theta: Array) -> Array:
         """Return ``F_j(theta_j)``, shape ``(N,)``."""

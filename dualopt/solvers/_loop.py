@@ -19,6 +19,7 @@ __all__ = [
     "drive",
     "equal_rows",
     "evaluated",
+    "found_at",
     "is_smooth",
     "masked",
     "norm",
@@ -123,7 +124,7 @@ def works_in_single(solver: LocalSolver, objective: Any) -> bool:
     The objective must offer remainders, and the solver need no more than values, gradients, products with Hessians and
     preconditioners: ``single`` says so.
     """
-    return "remainder" in objective.offers and getattr(solver, "single", False)
+    return getattr(solver, "single", False) and "remainder" in objective.offers
 
 
 def require_smooth(name: str, problem: LocalProblem, *, constant: bool = True) -> None:
@@ -295,26 +296,20 @@ def solution(
     charged: bool = True,
 ) -> LocalSolution:
     """Complete a solution at which the local problems were evaluated; ``gradients`` has shape ``(N,)``."""
-    return LocalSolution(
-        theta=theta,
-        evaluation=evaluation,
-        bound=None,
-        length=length,
-        solver_state=solver_state,
-        gradients=gradients
-        if isinstance(gradients, tuple)
-        else tuple((problem.objective.gradient_cost * to_numpy(gradients)).tolist()),
-        status=status,
-        charged=charged,
-        mu=problem.mu,
-    )
+    if not isinstance(gradients, tuple):
+        gradients = tuple((problem.objective.gradient_cost * to_numpy(gradients)).tolist())
+    return LocalSolution(theta, evaluation, None, length, solver_state, gradients, status, None, charged, problem.mu)
 
 
 def evaluated(problem: LocalProblem, theta: Array) -> LocalSolution:
     """Return the solution that a point is, at the price of its evaluation."""
-    n = problem.n_clients
-    price = (problem.objective.gradient_cost,) * n
-    return solution(problem, theta, problem.evaluate(theta), gradients=price, status=("converged",) * n)
+    return found_at(problem, theta, problem.evaluate(theta))
+
+
+def found_at(problem: LocalProblem, theta: Array, evaluation: Any) -> LocalSolution:
+    """Return the solution that a point is, with its evaluation, at the price of one gradient."""
+    f, n = problem.objective, theta.shape[0]
+    return LocalSolution(theta, evaluation, None, None, (), (f.gradient_cost,) * n, ("converged",) * n, mu=problem.mu)
 
 
 def sampled_solution(

@@ -9,7 +9,7 @@ from dualopt.arrays.streams import Round
 from dualopt.arrays.xp import Array
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.solvers._lazy import EvaluationOnDemand
-from dualopt.solvers._loop import LocalSolution, solution
+from dualopt.solvers._loop import LocalSolution, found_at
 from dualopt.solvers.stopping import Stop
 
 __all__ = ["Exact"]
@@ -45,6 +45,4 @@ class Exact:
     ) -> LocalSolution:
         """Return the minimisers; a solution counts as one gradient."""
         theta = problem.objective.exact_minimiser(problem)  # pyright: ignore[reportAttributeAccessIssue]
-        n = problem.n_clients
-        price, status = (problem.objective.gradient_cost,) * n, ("converged",) * n
-        return solution(problem, theta, EvaluationOnDemand(problem, theta), gradients=price, status=status)
+        return found_at(problem, theta, EvaluationOnDemand(problem, theta))

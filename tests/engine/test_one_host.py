@@ -117,7 +117,7 @@ def test_what_fails_here_is_not_turned_into_a_sentence_about_a_host() -> None:
 
 
 @pytest.mark.parametrize("engine", [None, Blocks(number=2)], ids=["one host", "blocks"])
-@pytest.mark.parametrize("moment", ["_propose", "_commit", "_evaluate"])
+@pytest.mark.parametrize("moment", ["work", "end", "_evaluate"])
 def test_an_interrupt_inside_a_host_leaves_the_trace_so_far(
     moment: str, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,11 +125,11 @@ def test_an_interrupt_inside_a_host_leaves_the_trace_so_far(
     f, times = problems()["quadratic"], [0]
     step = getattr(Host, moment)
 
-    def pressed(self: Host, request: Any) -> Any:
+    def pressed(self: Host, *given: Any, **named: Any) -> Any:
         times[0] += 1
         if times[0] == 7:
             raise KeyboardInterrupt
-        return step(self, request)
+        return step(self, *given, **named)
 
     plain = run(FedDyn(), f, rounds=9, certify_every=1)
     monkeypatch.setattr(Host, moment, pressed)
@@ -144,7 +144,7 @@ def test_an_interrupt_inside_a_host_leaves_the_trace_so_far(
 def test_certificates_are_asked_for_by_runs_alone() -> None:
     """Rounds alone keep no local solutions, which would be as large as all models."""
     f = problems()["quadratic"]
-    states = [on_engine(f, certified=c)[1] for c in (True, False)]
+    states: list[Any] = [on_engine(f, certified=c)[1] for c in (True, False)]
     for hosts in states:
         hosts.begin(resolve(FedDyn(), f), f.zeros())
     assert [hosts._host.state.latest is None for hosts in states] == [False, True]

@@ -579,6 +579,7 @@ TABLE |= {
     "dualopt/engine/traffic.py": Judges(
         (
             Selected("dualopt/engine/traffic.py"),
+            Selected("tests/engine/test_traffic.py"),
             Selected("tests/engine/test_rounds.py"),
             Selected("tests/methods/compressors/test_methods.py", "bits|64"),
             Selected("tests/methods/compressors/test_contract.py", "counted"),
@@ -600,11 +601,13 @@ TABLE |= {
             ("_host_data", ("one_host", "wire")),
             ("_host_file", ("kills",)),
             ("_inline", ("one_host",)),
+            ("_local_server", ("one_host", "rounds")),
             ("_places", ()),
             ("_protocol", ("wire",)),
             ("_remote", ("one_host", "wire")),
             ("_rows", ()),
             ("_server", ("one_host", "two_phases", "wire")),
+            ("_session", ("session", "two_phases", "wire")),
             ("_states", ("states", "one_host")),
             ("_steps", ("steps", "one_host", "rounds")),
             ("_uploads", ("two_phases", "lies")),
@@ -719,6 +722,7 @@ TABLE |= {
             Selected("tests/engine/test_rounds.py"),
             Selected("tests/arrays/test_client_states.py", "of_their_round|not_copied"),
             Selected("tests/engine/test_secure_sums.py", "64_bits"),
+            Selected("tests/methods/compressors/test_downlink.py"),
             Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
