@@ -51,8 +51,8 @@ class AFedPD(Algorithm):
 
     The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly: a round adds
     to the duals of inactive clients what it adds to the mean. A client therefore keeps
-    :math:`\lambda_j - \bar\lambda`, which does not change while it sleeps, and is told :math:`\bar\lambda` when it is
-    active: the iterates are those of the box, and inactive clients hear nothing. The paper lets the server store all
+    :math:`\lambda_j - \bar\lambda`, which does not change while it is inactive, and is told :math:`\bar\lambda` when it
+    is active: the iterates are those of the box, and inactive clients hear nothing. The paper lets the server store all
     duals and names that as a limitation; this server stores two vectors. In the mean a round sends
     :math:`P(2 - P/N)` messages of two vectors; telling the inactive clients would take :math:`N - P + P^2/N`, which is
     more for :math:`P < N/2`.

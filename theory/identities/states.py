@@ -64,7 +64,7 @@ def identity_mean_dual(case: Case) -> Iterator[Inequality]:
 
 
 def virtually(f: Case, rho: float, participation: Participation, tolerance: float) -> Runs:
-    """Return A-FedPD, and the box of its paper with virtual updates of everybody who sleeps."""
+    """Return A-FedPD, and the box of its paper with virtual updates of the inactive clients."""
     exactly = accurately(f.objective)
     methods = {"A-FedPD": AFedPD(rho=rho, **exactly), "virtual updates": VirtualUpdates(rho=rho, **exactly)}
     return runs(f, methods, f"{participation}, rho {rho:g}", participation=participation, tolerance=tolerance)
@@ -87,7 +87,7 @@ def identity_virtual_updates_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     cases=identity_virtual_updates_cases,
 )
 def identity_virtual_updates(case: Runs) -> Iterator[Inequality]:
-    """A-FedPD without a store of duals on the server, and without messages to clients that sleep.
+    """A-FedPD without a store of duals on the server, and without messages to inactive clients.
 
     Compare the models, the duals and, where less than half take part, the numbers sent in all rounds together.
     """
