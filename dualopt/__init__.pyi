@@ -40,7 +40,6 @@ from .methods import (
     FedSplit as FedSplit,
     FiveGCS as FiveGCS,
     GradientDescent as GradientDescent,
-    LazyAFedPD as LazyAFedPD,
     OptimizedDualFL as OptimizedDualFL,
     SampledDualFL as SampledDualFL,
     Scaffnew as Scaffnew,

@@ -256,7 +256,7 @@ UNWITNESSED: Mapping[tuple[str, str], str] = {
         for what in ("error in the end", "error in the end, at least 100 times the first")[:ends]
     },
     ("gradient_descent_with_memory", "error of a longer step"): _MARGIN,
-    ("identity_lazy_a_fedpd", "floats sent"): "no constant: fewer than another method sends",
+    ("identity_virtual_updates", "floats sent"): "no constant: fewer than another method sends",
     ("convex_nonsmooth_order", "squared distance from below"): _COUNTS,
     ("convex_nonsmooth_order", "squared distance"): _COUNTS,
     ("convex_nonsmooth_order", "n^2 times the squared distance"): _COUNTS,

@@ -166,6 +166,7 @@ def _maps(
     round in n + 1 of them does everything. Unit vectors without linear terms give the columns of the matrix, and the
     start with them gives the constant.
     """
+    algorithm = algorithm.suggested(clients.repeated(1))
     first = _first(algorithm, clients.repeated(1))
     start = flatten(first)
     n = len(start)

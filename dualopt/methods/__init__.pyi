@@ -38,7 +38,6 @@ from .gap_restarted_dualfl import GapRestartedDualFL as GapRestartedDualFL
 from .giant import GIANT as GIANT
 from .gradient_descent import GradientDescent as GradientDescent
 from .growing_feddyn import GrowingFedDyn as GrowingFedDyn
-from .lazy_a_fedpd import LazyAFedPD as LazyAFedPD
 from .old_dual_fedpd import OldDualFedPD as OldDualFedPD
 from .optimized_dualfl import OptimizedDualFL as OptimizedDualFL
 from .restarted_dualfl import RestartedDualFL as RestartedDualFL

@@ -10,15 +10,12 @@ from dualopt.arrays._checks import interval, require, require_positive
 from dualopt.arrays.xp import Array, to_numpy
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_theorems import NU, RHO
-from dualopt.methods._parameters import Checked, Suggested, largest, smallest
+from dualopt.methods._parameters import Checked, Suggested, early_stop, largest, smallest
 from dualopt.methods._theorem import Known
 from dualopt.objectives import Objective
-from dualopt.solvers import LBFGS, RowLBFGS
-from dualopt.solvers.stopping import GradientReduction, Stop
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["Dual", "Duality", "EarlyStop", "Momentum"]
-
-ENOUGH = 0.3  # to which part of what it was a local gradient has to fall for plain momentum
 
 
 def least_mu(method: Any, objective: Objective, name: str) -> float:
@@ -49,20 +46,9 @@ def best_momentum(method: Any, objective: Objective, name: str) -> float:
     return min(RHO.limit(method, Known.of(objective)), 1.0 - 1e-9)  # for mu = L any rho near 1 needs one round
 
 
-def early(method: Any, objective: Objective, name: str) -> GradientReduction:
-    """Return a stop at ``ENOUGH`` of the local gradient where L-BFGS solves and L is known, the usual one elsewhere.
-
-    Momentum forgives what is left: it is the start of the next round, and L-BFGS, whose pairs are of all rounds, leaves
-    little of it in flat directions. Other solvers, and clients with kinks, stop as usual. Measured in
-    docs/no_tuning.md; what is proved for any errors of that size is less, and said there too.
-    """
-    apt = math.isfinite(largest(objective.L)) and isinstance(method.solver, LBFGS | RowLBFGS)
-    return GradientReduction(factor=ENOUGH) if apt else GradientReduction()
-
-
 Duality = Annotated[float, require_positive, Suggested(least_mu), Checked(require_convex_dual)]
 Momentum = Annotated[float, interval("[0, 1)"), Suggested(best_momentum)]
-EarlyStop = Annotated[Stop, Suggested(early)]
+EarlyStop = Annotated[Stop, early_stop(0.3)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ OF_A_FEDPD = (
         rate="the mean of |grad E|^2 = O(1/T)",
         needs=(Need("rho > 2 L", lambda m, k: m.rho > 2.0 * k.L, lambda m, k: 2.0 * k.L),),
     ),
-    everybody_averages(lambda m: 1.0 / m.rho, lambda m, s: s.server.theta - s.clients.dual / m.rho),
+    everybody_averages(lambda m: 1.0 / m.rho, lambda m, s: s.server.theta - (s.clients.dual + s.server.dual) / m.rho),
 )
 
 # Scaffnew.

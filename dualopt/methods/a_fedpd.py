@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import ProximalWeight
+from dualopt.methods._parameters import ProximalWeight, early_stop
 from dualopt.methods._primal_dual_theorems import OF_A_FEDPD
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["AFedPD"]
 
@@ -24,16 +25,16 @@ class Server(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What the server sends."""
+    """What the server sends to those who take part."""
 
     theta: Array  # theta^{t+1}
-    drift: Array  # bar^{t+1} - theta^t, with bar the mean of the active models; for the virtual updates
+    dual: Array  # the mean of the duals of all clients
 
 
 class Client(NamedTuple):
     """States of the clients."""
 
-    dual: Array  # lambda_i^t
+    dual: Array  # lambda_i^t less the mean of the duals of all clients
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +49,16 @@ class AFedPD(Algorithm):
         && \bar\theta = \tfrac1P \textstyle\sum_{\text{active}} \theta_j \\
         \theta^+ &= \bar\theta + \tfrac1{\rho N} \textstyle\sum_j \lambda_j^+
 
-    The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly. With one active
-    client per round all duals stay equal, and the method does not converge when the clients differ (theory/afedpd, A3).
+    The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly: a round adds
+    to the duals of inactive clients what it adds to the mean. A client therefore keeps
+    :math:`\lambda_j - \bar\lambda`, which does not change while it is inactive, and is told :math:`\bar\lambda` when it
+    is active: the iterates are those of the box, and inactive clients hear nothing. The paper lets the server store all
+    duals and names that as a limitation; this server stores two vectors. In the mean a round sends
+    :math:`P(2 - P/N)` messages of two vectors; telling the inactive clients would take :math:`N - P + P^2/N`, which is
+    more for :math:`P < N/2`.
+
+    With one active client per round all duals stay equal, and the method does not converge when the clients differ
+    (theory/afedpd, A3).
 
     For quadratic clients with Hessians :math:`h I`, exact local solutions and uniform cohorts of P clients
     :math:`\sum_j|\lambda_j - \bar\lambda - \lambda_j^*|^2` falls in the mean by exactly
@@ -58,9 +67,7 @@ class AFedPD(Algorithm):
     for what the spread of the duals adds. At :math:`h = L` and :math:`h = \mu` they are alike for about
     :math:`\rho = \sqrt{L\mu N/P}`; the suggestion is that of everybody.
 
-    Here the inactive clients receive every message and update their duals themselves; the paper lets the server store
-    all duals. :class:`dualopt.methods.LazyAFedPD` needs neither. Start: no duals; local solvers start from the
-    server's model, as in the box.
+    Start: no duals; local solvers start from the server's model, as in the box.
 
     Parameters
     ----------
@@ -69,8 +76,13 @@ class AFedPD(Algorithm):
         strongly convex. With all clients every :math:`\rho` suffices for strongly convex smooth ones (Theorem B,
         ``theory/frontier/averaged_reflections.py``), :math:`\rho > 2L` for nonconvex ones, no smaller multiple: the
         paper's "any positive constant" is too generous (theory/afedpd, A1).
-    solver, stop
+    solver : LocalSolver, optional
         As in :class:`dualopt.methods.Algorithm`.
+    stop : Stop, optional
+        When a client stops its local solver; suggested: with L-BFGS and a known L, when the local gradient has fallen
+        to 0.2 of what it was, else to a tenth. On a9a in 200 unlike clients, 10 of them active, the model is 1.23 times
+        as far from the solution as with a tenth after 20 rounds, the most, and nearer after 100, for 2.57 gradients a
+        visit in place of 3.27 (docs/no_tuning.md).
 
     Raises
     ------
@@ -88,6 +100,7 @@ class AFedPD(Algorithm):
     theorems = OF_A_FEDPD
 
     rho: ProximalWeight = AUTO
+    stop: Annotated[Stop, early_stop(0.2)] = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""
@@ -95,21 +108,21 @@ class AFedPD(Algorithm):
         return Server(theta0, zero), Message(theta0, zero), Client(zeros)
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
-        """Minimise the augmented Lagrangian and update the dual."""
-        theta = oracle.solve(start=message.theta, linear=c.dual, weight=self.rho, center=message.theta).theta
+        """Minimise the augmented Lagrangian and update the dual, which is whole until the new mean arrives."""
+        dual = c.dual + message.dual
+        theta = oracle.solve(start=message.theta, linear=dual, weight=self.rho, center=message.theta).theta
         theta = oracle.sent(theta)
-        return c._replace(dual=c.dual + self.rho * (theta - message.theta)), theta
+        return Client(dual + self.rho * (theta - message.theta)), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Average the active models and correct them by the mean dual."""
-        drift = mean - server.theta
-        dual = server.dual + self.rho * drift
+        dual = server.dual + self.rho * (mean - server.theta)
         theta = mean + dual / self.rho
-        return Server(theta, dual), Message(theta, drift)
+        return Server(theta, dual), Message(theta, dual)
 
-    def receive_inactive(self, c: Client, message: Message) -> Client:
-        """Update the dual virtually, as if the client had ended at the mean of the active models."""
-        return c._replace(dual=c.dual + self.rho * message.drift)
+    def receive(self, c: Client, message: Message) -> Client:
+        """Subtract the mean dual."""
+        return Client(c.dual - message.dual)
 
     def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``dual_j = -grad f_j(theta*)``, whose mean is zero."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from dualopt import (
     GIANT,
-    AFedPD,
     AndersonFedSplit,
     Composite,
     CorrectedDualFL,
@@ -34,6 +33,7 @@ from dualopt.arrays.communicator import ALONE, block
 from dualopt.engine import MPI, _mpi_wire
 from dualopt.losses import Multinomial
 from dualopt.objectives import Quadratic
+from theory.identities._virtual_updates import VirtualUpdates
 
 CLIENTS = 8
 
@@ -74,7 +74,7 @@ RUNS = {
     "dualfl, mixed precision": (mixed, DualFL(), {"rounds": 300, "tol": 1e-10}),
     "dualfl corrected": (rows, CorrectedDualFL(), {"rounds": 30, "certify_every": 10}),
     "feddyn 3 of 8": (rows, FedDyn(), {"rounds": 40, "certify_every": 5, "participation": "subset=3", "seed": 3}),
-    "a_fedpd, absent listen": (rows, AFedPD(), {"rounds": 40, "certify_every": 7, "participation": "bernoulli=0.4"}),
+    "absent listen": (rows, VirtualUpdates(), {"rounds": 40, "certify_every": 7, "participation": "bernoulli=0.4"}),
     "scaffnew, silent rounds": (quadratics, Scaffnew(), {"rounds": 120, "participation": "communicate=0.3"}),
     "scaffold 3 of 8": (rows, Scaffold(), {"rounds": 30, "participation": "subset=3"}),
     "feddr, l1": (regularised, FedDR(), {"rounds": 60, "tol": 1e-9}),

@@ -18,7 +18,6 @@ from dualopt.engine._server import Server
 from dualopt.losses import Logistic
 from dualopt.methods import (
     AdaptiveDualFL,
-    AFedPD,
     CorrectedDualFL,
     DualFL,
     FedAvg,
@@ -39,6 +38,7 @@ from dualopt.spec.discover import discover
 from tests.engine.problems import CHANCE, lopsided_rows, problems
 from tests.engine.wired import Wired, elsewhere
 from tests.problems import converted, digits, quadratic
+from theory.identities._virtual_updates import VirtualUpdates
 
 CASES = [
     pytest.param(kind, problem, chance, id=f"{name}-{problem}-{chance}")
@@ -181,11 +181,11 @@ def test_sums_over_blocks_are_the_same_up_to_rounding() -> None:
     assert whole["floats_up"].tolist() == fast["floats_up"].tolist()
 
 
-@pytest.mark.parametrize("method", [DualFL(), FedDyn(), AFedPD(), Scaffnew()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("method", [DualFL(), FedDyn(), VirtualUpdates(), Scaffnew()], ids=lambda m: type(m).__name__)
 def test_blocks_of_every_array_library(method: Any, backend: Any) -> None:
     """States, messages and models stay in the library and on the device of the data; checkpoints take them up again."""
     f = converted(problems()["quadratic"], backend)
-    who = CHANCE["skip"] if isinstance(method, Scaffnew) else CHANCE["subset"] if isinstance(method, AFedPD) else None
+    who = {"Scaffnew": CHANCE["skip"], "VirtualUpdates": CHANCE["subset"]}.get(type(method).__name__)
     options: dict[str, Any] = {"rounds": 5, "participation": who, "tol": 1e-9, "seed": 1}
     whole = run(method, f, **options)
     for engine in (Blocks(number=4), Blocks(number=1)):
@@ -208,7 +208,7 @@ def test_single_precision(problem: str) -> None:
         f = converted(f, lambda x: np.asarray(x, dtype=np.float32))
     else:
         f = lopsided_rows(f.loss, f.ridge, np.float32)
-    for method, who in ((DualFL(), None), (FedDyn(), CHANCE["subset"]), (AFedPD(), CHANCE["bernoulli"])):
+    for method, who in ((DualFL(), None), (FedDyn(), CHANCE["subset"]), (VirtualUpdates(), CHANCE["bernoulli"])):
         assert_equal_runs(method, f, ways(f), rounds=6, participation=who, tol=1e-6)
 
 

@@ -22,7 +22,7 @@ from dualopt.engine._host_file import HostFile
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.journal import known_types
 from dualopt.engine.rounds import resolve
-from dualopt.methods import AFedPD, CorrectedDualFL, FedAvg, FedDR, FedDyn, Scaffnew, Scaffold
+from dualopt.methods import CorrectedDualFL, FedAvg, FedDR, FedDyn, Scaffnew, Scaffold
 from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import Composite
 from dualopt.runs.recording import run
@@ -33,6 +33,7 @@ from tests.engine.problems import CHANCE, problems
 from tests.engine.test_equal import differences
 from tests.engine.test_two_phases import without
 from tests.engine.wired import Wired
+from theory.identities._virtual_updates import VirtualUpdates
 
 ROUNDS = 6
 SHORT = 4  # where a kill is tried at every request
@@ -40,7 +41,7 @@ OPTIONS: dict[str, Any] = {"rounds": ROUNDS, "certify_every": 2, "measure_every"
 RUNS: dict[str, tuple[Any, str, Any]] = {
     "dualfl": (CorrectedDualFL(), "smooth", None),
     "feddyn": (FedDyn(), "quadratic", UniformSubset(size=3)),
-    "a-fedpd": (AFedPD(), "quadratic", UniformSubset(size=2)),  # inactive clients listen
+    "virtual updates": (VirtualUpdates(), "quadratic", UniformSubset(size=2)),  # inactive clients listen
     "scaffnew": (Scaffnew(), "quadratic", CHANCE["skip"]),
     "scaffold": (Scaffold(), "smooth", UniformSubset(size=3)),
     "fedavg": (FedAvg(solver=SGD(step=0.1, batch=2), stop=Steps(steps=3)), "smooth", CHANCE["bernoulli"]),
@@ -79,7 +80,7 @@ class Federation:
     def restart(self, h: int) -> None:
         """A new process of a host, which knows what its file holds."""
         f = self.f.select(list(self.blocks[h]))
-        self.hosts[h] = Host(f, self.blocks[h], file=self.file(h), project=self.project)
+        self.hosts[h] = Host(f, self.blocks[h], file=self.file(h), types=(VirtualUpdates,), project=self.project)
         if self.engine is not None:
             self.engine.objects[h] = self.hosts[h]
 
@@ -380,7 +381,7 @@ def test_nothing_in_a_file_is_pickled(tmp_path: Path) -> None:
 
 def test_blocks_are_kept_in_the_checkpoint_of_one_process(tmp_path: Path) -> None:
     """A run is begun with three blocks, continued with two, and finished in one process: one unbroken run."""
-    for name in ("dualfl", "feddyn", "a-fedpd"):
+    for name in ("dualfl", "feddyn", "virtual updates"):
         method, problem, who = RUNS[name]
         f, path = problems()[problem], tmp_path / f"{name}.journal"
         for engine, until in ((Blocks(number=3), 2), (Blocks(number=2), 4), (None, ROUNDS)):

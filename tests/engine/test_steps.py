@@ -10,8 +10,9 @@ import pytest
 
 from dualopt.arrays.client_states import ClientStates
 from dualopt.engine._steps import Proposed, averaged, commit, counted, remembered, weighed, weights_in
-from dualopt.methods import AFedPD, FedAvg, FedDyn
+from dualopt.methods import FedAvg, FedDyn
 from dualopt.methods.participation import first_round
+from theory.identities._virtual_updates import VirtualUpdates
 
 ROUND = replace(first_round(4), clients=(1, 3), inclusion=(0.1, 0.5, 0.9, 0.25))
 WEIGHTS = (1.0, 2.0, 3.0, 4.0)
@@ -62,7 +63,7 @@ class Own(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listening(AFedPD):
+class Listening(VirtualUpdates):
     """Inactive clients change one part of their states, and keep or are sent the other."""
 
     sent: bool = False

@@ -16,7 +16,7 @@ from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
 from dualopt.engine import wire
 from dualopt.engine.rounds import resolve
-from dualopt.methods import AFedPD, CorrectedDualFL, DualFL, FedDyn, FedSplit, Scaffnew
+from dualopt.methods import CorrectedDualFL, DualFL, FedDyn, FedSplit, Scaffnew
 from dualopt.methods.participation import UniformSubset
 from dualopt.runs.certificates import DualPoint, certificate
 from dualopt.runs.recording import run
@@ -26,12 +26,13 @@ from dualopt.spec.discover import discover
 from tests.engine.problems import CHANCE, problems
 from tests.engine.wired import Wired, elsewhere
 from tests.problems import digits, quadratic
+from theory.identities._virtual_updates import VirtualUpdates
 
 ROUNDS = 7
 PEOPLE: dict[str, tuple[Any, Any]] = {
     "everybody": (DualFL(), None),
     "some": (FedDyn(), UniformSubset(size=3)),
-    "some, others listen": (AFedPD(), UniformSubset(size=2)),
+    "some, others listen": (VirtualUpdates(), UniformSubset(size=2)),
     "silent rounds": (Scaffnew(), CHANCE["skip"]),
     "one vector for each client": (FedSplit(), None),
 }

@@ -100,7 +100,8 @@ def test_closed_forms(s: float) -> None:
 @pytest.mark.parametrize("name", panels())
 def test_one_round_in_many_coordinates_has_the_matrices_of_rounds(name: str) -> None:
     panel, own = panels()[name], clients(0.5)
-    method, f = panel.method(0.3), own.repeated(1)
+    f = own.repeated(1)
+    method = panel.method(0.3).suggested(f)
     first = initial_state(method, f, f.zeros())
     start, maps = phase_maps._maps(method, own, panel.outcomes)
     np.testing.assert_array_equal(start, flatten(first))
@@ -127,7 +128,7 @@ def test_the_proved_range_is_blue_and_nearly_all_that_is() -> None:
 
 
 def test_conserved_quantities_are_not_taken_for_slow_ones(monkeypatch) -> None:
-    """Without the restriction to what can be reached, A-FedPD has a factor 1: the server's dual is the mean dual."""
+    """Without the restriction to what can be reached, A-FedPD has a factor 1: the mean of what clients keep stays."""
     panel, own = panels()["a-fedpd"], clients(0.5)
     assert limit_statistics(panel.method(0.5), own, panel.outcomes).radius < 0.95
     monkeypatch.setattr(phase_maps, "_reachable", lambda matrices, moved: np.eye(moved.shape[1]))

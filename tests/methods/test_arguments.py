@@ -57,7 +57,6 @@ POSITIVE = {
     "consensus-fedsplit": ("step",),
     "gradient-descent": ("step",),
     "fivegcs": ("gamma", "tau", "mu"),
-    "lazy-a-fedpd": ("rho",),
     "optimized-dualfl": ("nu",),
     "sampled-dualfl": ("nu",),
     "scaffold": ("server_step",),
@@ -162,7 +161,6 @@ WEIGHTS = {
     "fedspeed": ("rho", lambda weight: weight),
     "anderson-fedsplit": ("step", lambda weight: 1.0 / weight),
     "fedsplit": ("step", lambda weight: 1.0 / weight),
-    "lazy-a-fedpd": ("rho", lambda weight: weight),
 }
 
 

@@ -1,4 +1,4 @@
-"""How far DualFL solves local problems: less far with L-BFGS, whose pairs are kept, than with other solvers."""
+"""How far DualFL and A-FedPD solve local problems: less far with L-BFGS, whose pairs are kept, than with others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from dualopt.engine.rounds import resolve
 from dualopt.methods import (
     AdaptiveDualFL,
+    AFedPD,
     CorrectedDualFL,
     DualFL,
     GapRestartedDualFL,
@@ -35,6 +36,7 @@ def cancer(loss: str = "logistic"):
         (GapRestartedDualFL(), 0.1),
         (CorrectedDualFL(), 0.1),
         (OptimizedDualFL(), 0.1),
+        (AFedPD(), 0.2),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -42,7 +44,7 @@ def test_local_problems_of_smooth_clients(method, factor: float) -> None:
     assert resolve(method, cancer(), None).stop == GradientReduction(factor=factor)
 
 
-@pytest.mark.parametrize("kind", [DualFL, RestartedDualFL])
+@pytest.mark.parametrize("kind", [DualFL, RestartedDualFL, AFedPD])
 def test_other_solvers_and_kinks_stop_as_usual(kind) -> None:
     smooth = cancer()
     assert resolve(kind(solver=NewtonCG()), smooth, None).stop == USUAL

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import dualopt.methods
+from dualopt.losses import Logistic
 from dualopt.methods._parameters import step_of
 from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset, WeightedSubset
-from dualopt.objectives import ObjectiveWrapper, Quadratic
+from dualopt.objectives import ObjectiveWrapper, Quadratic, linear_model
 from dualopt.solvers import LBFGS, SGD, Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from dualopt.spec.discover import discover
@@ -203,12 +204,12 @@ SAID = [
         {"rho": 21.0, "who": ONE},
         "none: Theorem 1, corrected and Theorem B need everybody in every round, not uniform",
     ),
-    ("lazy-a-fedpd", FLAT, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
-    ("lazy-a-fedpd", STRONG, {"rho": 2.0}, f"{OF_AVERAGED} {up((10.0 / 12.0) ** 2)} per round"),
+    ("a-fedpd", FLAT, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
+    ("a-fedpd", STRONG, {"rho": 2.0}, f"{OF_AVERAGED} {up((10.0 / 12.0) ** 2)} per round"),
     ("fedadmm", STRONG, {"rho": 2.0}, f"{OF_FEDDR} {up((10.0 / 12.0) ** 2)} per round"),
     ("fedadmm", STRONG, {"rho": 2.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (10.0 / 12.0) ** 2))} per"),
     ("fedadmm", STRONG, {"rho": 2.0, "server_step": 0.5}, "none: Theorem B needs server_step = P/N, as by default"),
-    ("lazy-a-fedpd", CONCAVE, {"rho": 21.0}, "Theorem 1, corrected"),
+    ("a-fedpd", CONCAVE, {"rho": 21.0}, "Theorem 1, corrected"),
     ("feddr", STRONG, {"eta": 0.1}, f"{OF_FEDDR} {up((0.95 / 1.05) ** 2)} per round"),
     ("feddr", STRONG, {"eta": 1.0, "relaxation": 1.0}, f"{OF_FEDDR} {up((10.0 / 11.0) ** 2)} per round"),
     ("feddr", STRONG, {"eta": 1.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (9.0 / 11.0) ** 2))} per round"),
@@ -421,7 +422,6 @@ SUGGESTED = [
             ("feddyn", "alpha"),
             ("fedprox", "mu_prox"),
             ("fedspeed", "rho"),
-            ("lazy-a-fedpd", "rho"),
         )
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
     ),
@@ -500,13 +500,23 @@ def test_a_solver_without_a_step_gets_one(name: str) -> None:
     assert method.solver.step > 0
 
 
+def test_a_free_intercept_leaves_the_suggestion_of_the_other_weights() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), np.sign(rng.normal(size=20))
+    f = linear_model(X, y, loss=Logistic(), mu=0.04, clients=2, intercept="free")
+    assert float(np.min(f.mu)) == 0.0
+    weight = math.sqrt(0.04 * float(np.max(f.L)))
+    assert vars(ALGORITHMS["a-fedpd"]().suggested(f))["rho"] == pytest.approx(weight, rel=1e-9)
+    assert vars(ALGORITHMS["fedpd"]().suggested(f))["eta"] == pytest.approx(1.0 / weight, rel=1e-9)
+
+
 def test_a_step_that_is_still_open_is_asked_for() -> None:
     assert step_of(Gradient(step=0.1)) == 0.1
     with pytest.raises(ValueError, match=r"^solver must have a step"):
         step_of(Gradient())
 
 
-USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit", "lazy-a-fedpd"]
+USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit"]
 ACCELERATED = ["acc-s-dane", "adaptive-acc-s-dane", "anderson-dane", "anderson-fedsplit", "dual-lbfgs"]
 
 

@@ -20,7 +20,6 @@ from dualopt.methods import (
     FedProx,
     FedSpeed,
     FedSplit,
-    LazyAFedPD,
     OldDualFedPD,
 )
 from dualopt.methods.participation import CommunicateWithProbability, Full, Participation, Round, UniformSubset
@@ -29,6 +28,7 @@ from dualopt.regularisers import L1
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from tests.problems import quadratic
+from theory.identities._virtual_updates import VirtualUpdates
 
 N, D, ROUNDS = 5, 4, 25
 WEIGHT = 30.0
@@ -187,7 +187,7 @@ BOXES: dict[str, tuple[object, Callable[[Rounds], Iterator[np.ndarray]], Partici
     "FedSplit, consensus": (ConsensusFedSplit(step=ETA, solver=EXACT), fedsplit, SOME),
     "FedSplit": (FedSplit(step=ETA, solver=EXACT), lambda r: fedsplit(r, solutions=True), Full()),
     "A-FedPD": (AFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
-    "lazy A-FedPD": (LazyAFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
+    "A-FedPD, virtual updates": (VirtualUpdates(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
     "FedSpeed": (FedSpeed(rho=WEIGHT, radius=0.0, solver=EXACT), fedspeed, SOME),
     "FedAvg": (FedAvg(solver=Gradient(step=0.03), stop=Steps(steps=5)), fedavg, SOME),
     "FedProx": (FedProx(mu_prox=WEIGHT, solver=EXACT), fedprox, SOME),
@@ -212,7 +212,7 @@ def test_algorithms_are_their_boxes(name: str) -> None:
 
 def test_boxes_differ() -> None:
     """No two loops of the table agree under partial participation, but for two pairs of the same method."""
-    twins = ("lazy A-FedPD", "FedDR")  # A-FedPD and FedADMM with the step P/N
+    twins = ("A-FedPD, virtual updates", "FedDR")  # A-FedPD and FedADMM with the step P/N
     runs = {name: literal(box, SOME) for name, (_, box, where) in BOXES.items() if where is SOME and name not in twins}
     names = list(runs)
     for i, a in enumerate(names):
@@ -237,10 +237,10 @@ def test_feddr_started_from_proximal_points_is_one_round_ahead(relaxation: float
 
 
 @pytest.mark.parametrize(("size", "fewer"), [(1, True), (2, True), (3, False), (4, False)])
-def test_lazy_duals_save_floats_when_less_than_half_take_part(size: int, fewer: bool) -> None:
+def test_no_virtual_updates_save_floats_when_less_than_half_take_part(size: int, fewer: bool) -> None:
     """P (2 - P/N) against N - P + P^2/N messages a round on average."""
     told = []
-    for method in (LazyAFedPD(rho=300.0, solver=EXACT), AFedPD(rho=300.0, solver=EXACT)):
+    for method in (AFedPD(rho=300.0, solver=EXACT), VirtualUpdates(rho=300.0, solver=EXACT)):
         run = islice(iterate(method, F, participation=UniformSubset(size=size)), 400)
         told.append(sum(s.floats_down for s in run) / (2 * D) / 400)
     expected = size * (2 - size / N), N - size + size**2 / N

@@ -21,7 +21,7 @@ OWN = ("anderson-fedsplit", "apda-inexact", "consensus-fedsplit", "corrected-dua
 OWN += ("adaptive-dualfl", "dual-lbfgs", "dualfl", "feddr", "fedpd", "fedsplit", "gap-restarted-dualfl")
 OWN += ("old-dual-fedpd", "optimized-dualfl", "restarted-dualfl", "restarted-optimized-dualfl")
 SERVER = ("a-fedpd", "a-fedpdsam", "fedadmm", "feddyn", "fedprox", "fedspeed", "fivegcs", "growing-feddyn")
-SERVER += ("lazy-a-fedpd", "sampled-dualfl")
+SERVER += ("sampled-dualfl",)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -305,7 +305,7 @@ RUNS = [
 
 def test_every_unbiased_method_runs_where_its_theory_admits_it() -> None:
     found = {(type(run.values[0]).__name__, run.values[1]) for run in RUNS}
-    anywhere = {"AFedPD", "LazyAFedPD", "FedADMM", "FedDR", "FedDyn", "FedPD", "OldDualFedPD", "Scaffold", "ScaffoldI"}
+    anywhere = {"AFedPD", "FedADMM", "FedDR", "FedDyn", "FedPD", "OldDualFedPD", "Scaffold", "ScaffoldI"}
     anywhere |= {"AndersonFedSplit", "DistributedLBFGS", "DistributedNewtonCG", "GradientDescent"}
     dual = {"DualAscent", "DualFL", "DualLBFGS", "OptimizedDualFL", "SampledDualFL"}
     dual |= {"GapRestartedDualFL", "AdaptiveDualFL"}

@@ -91,9 +91,11 @@ ADAPTIVE = ("adaptive_gap", "adaptive_rounds")
 RESTARTS = ("restart_gap", "restart_epochs", "restart_energy")
 SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl", "weighted_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
+A_FEDPD += ("identity_mean_dual", "identity_virtual_updates")
 UNEQUAL = "tests/methods/test_unequal_clients.py"
 IDENTITIES = "tests/methods/test_identities.py"
 DISTRIBUTED = Selected("tests/methods/test_distributed.py")
+EARLY = Selected("tests/methods/test_early_stops.py")
 
 METHODS = {
     "_base": Judges(
@@ -113,6 +115,8 @@ METHODS = {
             Selected("tests/methods/test_fedpd.py"),
             Selected("tests/methods/test_feddr.py", "refused|suggested"),
             Selected("tests/methods/test_fedsam.py"),
+            Selected("tests/methods/test_giant.py", "refused"),
+            EARLY,
         )
     ),
     **{name: _theorems(name, *about) for name, about in THEOREMS.items()},
@@ -129,7 +133,7 @@ METHODS = {
         "adaptive_acc_s_dane", "", Selected("tests/methods/test_acc_s_dane.py"), claims=("acc_s_dane_adaptive",)
     ),
     "_estimate": _method("acc_s_dane", "", Selected("dualopt/methods/_estimate.py"), claims=("acc_s_dane_adaptive",)),
-    "a_fedpd": _method("a_fedpd", "A-FedPD", claims=(*A_FEDPD, "identity_mean_dual")),
+    "a_fedpd": _method("a_fedpd", "A-FedPD", EARLY, claims=A_FEDPD),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/methods/test_fedsam.py")),
     "_dual_parameters": Judges(
         (
@@ -139,6 +143,7 @@ METHODS = {
             Selected("tests/methods/test_restarts.py", "unknown|definition"),
             Selected("tests/methods/test_dualfl.py", "suggested"),
             Selected("tests/methods/test_fixed_points.py", r"\[(sampled-|optimized-)?dualfl\]"),
+            EARLY,
         ),
         ("scaled_dualfl",),
     ),
@@ -252,7 +257,6 @@ METHODS = {
     ),
     "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
-    "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
     "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
     "corrected_optimized_dualfl": _method("corrected_optimized_dualfl", ""),
     "restarted_optimized_dualfl": _method("restarted_optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
@@ -480,7 +484,7 @@ TABLE |= {
             Selected("dualopt/methods/participation.py"),
             Selected("tests/methods/test_participation.py"),
             Selected("tests/engine/test_rounds.py"),
-            Selected(IDENTITIES, "boxes|lazy"),
+            Selected(IDENTITIES, "boxes|virtual"),
         )
     ),
     "dualopt/solvers/stopping.py": Judges(
@@ -730,7 +734,7 @@ TABLE |= {
             Selected("tests/arrays/test_client_states.py", "of_their_round|not_copied"),
             Selected("tests/engine/test_secure_sums.py", "64_bits"),
             Selected("tests/methods/compressors/test_downlink.py"),
-            Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
+            Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
     "dualopt/objectives/torch_objective.py": Judges(  # with PyTorch, without which its tests do not run

@@ -439,7 +439,7 @@ AFEDPD: dict[str, st.SearchStrategy[Any]] = {
     "identity_fedadmm_feddr": afedpd(
         WELL, lambda f, s: methods.fedadmm_and_feddr(f, (0.2 + s) * f.L, subset(f, s), EXACT)
     ),
-    "identity_lazy_a_fedpd": afedpd(WELL, lambda f, s: states.lazily(f, (2.0 + s) * f.L, subset(f, s), EXACT)),
+    "identity_virtual_updates": afedpd(WELL, lambda f, s: states.virtually(f, (2.0 + s) * f.L, subset(f, s), EXACT)),
     "identity_mean_dual": afedpd(WELL, lambda f, s: states.a_fedpd(f, (2.0 + s) * f.L, some(f, s))),
     "identity_point_saga": afedpd(WELL, lambda f, s: splitting.splitting(f, (0.2 + s) / f.L, UniformSubset(size=1))),
     "identity_douglas_rachford": afedpd(WELL, lambda f, s: splitting.splitting(f, (0.2 + s) / f.L, Full())),

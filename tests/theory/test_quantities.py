@@ -25,6 +25,7 @@ from theory._problems import breast_cancer, hinge, logistic, lopsided, quadratic
 from theory._rounds import branches, histories, mean_square_radius
 from theory.afedpd._runs import (
     afedpd_case,
+    duals,
     fixed_point,
     matrices,
     one_concave,
@@ -265,7 +266,7 @@ def test_exact_moments_are_those_of_all_paths() -> None:
     expected = list(histories(case))
 
     def square(b: Branch) -> float:
-        return case.squared_gradient(b.state.server.theta - b.state.clients.dual.mean(axis=0) / case.rho)
+        return case.squared_gradient(b.state.server.theta - duals(b.state).mean(axis=0) / case.rho)
 
     means = [E[square] for E in expected]
     assert [len(E.found) for E in expected] == [3, 9, 27]
@@ -273,5 +274,5 @@ def test_exact_moments_are_those_of_all_paths() -> None:
 
 
 def test_duals_stay_equal_with_one_active_client() -> None:
-    duals = afedpd_path(afedpd_case(pulled_apart(3), rho=4.0, active=1, rounds=20))[-1].taken.duals
-    np.testing.assert_allclose(duals, np.broadcast_to(duals[0], duals.shape), rtol=0, atol=1e-14)
+    found = afedpd_path(afedpd_case(pulled_apart(3), rho=4.0, active=1, rounds=20))[-1].taken.duals
+    np.testing.assert_allclose(found, np.broadcast_to(found[0], found.shape), rtol=0, atol=1e-14)

@@ -127,12 +127,13 @@ def test_entries_that_follow_from_others_may_be_left_out() -> None:
     f, method = made.objective, made.algorithm
 
     def flat(state: State) -> np.ndarray:
-        return np.concatenate([state.server.theta[None], state.clients.dual]).ravel()
+        return np.concatenate([state.server.theta[None], state.clients.dual + state.server.dual]).ravel()
 
     def filled(z: np.ndarray, like: State) -> State:
         theta, duals = np.split(z.reshape(4, -1), [1])
-        server = like.server._replace(theta=theta[0], dual=np.mean(duals, axis=0))
-        return State(server, like.message._replace(theta=theta[0]), like.clients._replace(dual=duals))
+        mean = np.mean(duals, axis=0)
+        server, message = (part._replace(theta=theta[0], dual=mean) for part in (like.server, like.message))
+        return State(server, message, like.clients._replace(dual=duals - mean))
 
     M = round_matrix(method, f, everybody(3), made.first(), flat=flat, filled=filled)
     solution = np.append(np.concatenate([made.theta[None], -made.subgradients]).ravel(), 1.0)

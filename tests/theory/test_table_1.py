@@ -27,7 +27,6 @@ from dualopt.methods import (
     FedPD,
     FedSpeed,
     FedSplit,
-    LazyAFedPD,
     Scaffnew,
     ScaffoldI,
 )
@@ -74,7 +73,6 @@ def test_the_problems_are_as_hard_as_they_say() -> None:
 CONSTANT: dict[str, Build] = {
     "FedAvg, K = 1": lambda f: FedAvg(stop=Steps(steps=1)),
     "FedPD": lambda f: FedPD(),
-    "LazyAFedPD": lambda f: LazyAFedPD(),
     "FedSplit": lambda f: ConsensusFedSplit(),
     "5GCS": lambda f: paper_5gcs(f, solver=Gradient()),
     "APDA-Inexact": lambda f: APDAInexact(),
@@ -190,7 +188,7 @@ def test_biases_are_the_closed_form() -> None:
 
 def test_the_family_of_fedpd_needs_the_same_rounds() -> None:
     f = planes(90.0)
-    family = (FedPD(), FedDyn(), AFedPD(), LazyAFedPD(), FedADMM(), FedDR(relaxation=1.0), FedSpeed(radius=0.0))
+    family = (FedPD(), FedDyn(), AFedPD(), FedADMM(), FedDR(relaxation=1.0), FedSpeed(radius=0.0))
     assert {in_matrices(method, f).communications for method in family} == {73}
     assert (
         in_matrices(ConsensusFedSplit(), f).communications == in_matrices(FedDR(relaxation=2.0), f).communications == 35

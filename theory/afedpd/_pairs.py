@@ -23,8 +23,9 @@ from dualopt.methods.participation import Round, first_round
 from dualopt.objectives import LinearModel, LocalProblem, linear_model
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import sampled_solution
-from dualopt.solvers.stopping import Stop
+from dualopt.solvers.stopping import Steps, Stop
 from theory._cases import everybody
+from theory.afedpd._runs import duals
 
 __all__ = ["Level", "Neighbours", "Node", "Rows", "levels", "neighbours"]
 
@@ -181,7 +182,7 @@ def neighbours(
     steps = "decayed" if decayed else "constant"
     case = Neighbours(
         name=f"{loss}, S = {size}, K = {local_steps}, T = {rounds}, {steps} step",
-        algorithm=AFedPD(rho=1.0, solver=Rows(step=1.0, decayed=decayed)),
+        algorithm=AFedPD(rho=1.0, solver=Rows(step=1.0, decayed=decayed), stop=Steps(steps=local_steps)),
         objectives=(clients(X, y), clients(other, labels)),
         differs=(0, 0),
         slope=loss.delta if isinstance(loss, Huber) else 1.0,
@@ -190,7 +191,7 @@ def neighbours(
         rounds=rounds,
     )
     solver = Rows(step=step / (local_steps * case.L), decayed=decayed)
-    return replace(case, algorithm=AFedPD(rho=rho * case.L, solver=solver))
+    return replace(case, algorithm=replace(case.algorithm, rho=rho * case.L, solver=solver))
 
 
 class Node(NamedTuple):
@@ -206,7 +207,7 @@ class Node(NamedTuple):
 
     def duals(self) -> Array:
         """Return the duals of all clients in both runs, shape ``(2, N, d)``."""
-        return np.stack([state.clients.dual for state in self.states])
+        return np.stack([duals(state) for state in self.states])
 
 
 class Level(NamedTuple):

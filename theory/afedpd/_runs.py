@@ -40,6 +40,7 @@ __all__ = [
     "AFedPDRound",
     "Point",
     "afedpd_case",
+    "duals",
     "fixed_point",
     "gradient_form",
     "matrices",
@@ -131,6 +132,18 @@ def pulled_apart(n: int = 3) -> Case:
 # Paths.
 
 
+def duals(state: State) -> Array:
+    r"""Return the :math:`\lambda_j`: clients keep them less what the server keeps, the mean.
+
+    Examples
+    --------
+    >>> from theory._problems import quadratic
+    >>> duals(afedpd_case(quadratic(), rho=100.0, active=2, rounds=1).first()).shape
+    (3, 4)
+    """
+    return state.clients.dual + state.server.dual
+
+
 class Point(NamedTuple):
     """The clients and the server before or after a round."""
 
@@ -146,7 +159,7 @@ class Point(NamedTuple):
     @property
     def duals(self) -> Array:
         r"""The :math:`\lambda_j`."""
-        return self.state.clients.dual
+        return duals(self.state)
 
 
 class AFedPDRound(NamedTuple):
@@ -178,7 +191,7 @@ def path(case: Case) -> tuple[AFedPDRound, ...]:
     [3, 3]
     """
     start, solved = case.first(), {}
-    theta0, duals = start.server.theta, start.clients.dual
+    theta0 = start.server.theta
 
     def solutions(before: Point) -> Any:
         """Return the solutions of all clients, which are the same for all that may happen in a round."""
@@ -190,7 +203,8 @@ def path(case: Case) -> tuple[AFedPDRound, ...]:
         return _point(case, branch, solutions(before).theta)
 
     steps = []
-    for t in rounds(case, start=Point(start, theta0, np.broadcast_to(theta0, duals.shape)), point=point):
+    points = np.broadcast_to(theta0, (case.n_clients, *theta0.shape))
+    for t in rounds(case, start=Point(start, theta0, points), point=point):
         found = solutions(t.before)
         steps.append(AFedPDRound(t.n, t.before, found.theta, found.evaluation.gradient, t.after, t.E, t.taken))
     return tuple(steps)
@@ -198,7 +212,7 @@ def path(case: Case) -> tuple[AFedPDRound, ...]:
 
 def _point(case: Case, branch: Branch, solutions: Array) -> Point:
     state, clients = branch.state, list(branch.round.clients)
-    bar = state.server.theta - np.mean(state.clients.dual, axis=0) / case.rho
+    bar = state.server.theta - np.mean(duals(state), axis=0) / case.rho
     inactive = np.broadcast_to(bar, solutions.shape)
     return Point(state, bar, merge_clients(inactive, solutions[clients], clients))
 
@@ -256,12 +270,12 @@ def squared_gradients(case: Case) -> Iterator[float]:
 
 def _flat(state: State) -> Array:
     """Return z."""
-    return np.concatenate([state.server.theta[None], state.clients.dual]).ravel()
+    return np.concatenate([state.server.theta[None], duals(state)]).ravel()
 
 
 def _filled(z: Array, like: State) -> State:
     """Return the state of ``z``: the server's dual is the mean of the duals."""
-    theta, duals = np.split(z.reshape(len(like.clients.dual) + 1, -1), [1])
-    server = like.server._replace(theta=theta[0], dual=np.mean(duals, axis=0))
-    message, clients = like.message._replace(theta=theta[0]), like.clients._replace(dual=duals)
-    return State(server, message, clients, like.solver)
+    theta, whole = np.split(z.reshape(len(like.clients.dual) + 1, -1), [1])
+    mean = np.mean(whole, axis=0)
+    server, message = (part._replace(theta=theta[0], dual=mean) for part in (like.server, like.message))
+    return State(server, message, like.clients._replace(dual=whole - mean), like.solver)

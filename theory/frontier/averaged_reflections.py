@@ -103,7 +103,7 @@ def errors(case: Case) -> Errors:
             case FedDyn():
                 return theta + s * c.gradient
             case AFedPD():
-                return theta - s * c.dual
+                return theta - s * (c.dual + state.server.dual)
             case _:
                 return c.theta - s * c.dual
 
@@ -119,8 +119,9 @@ def errors(case: Case) -> Errors:
                 server = server._replace(theta=theta, h=f.mean(-duals))
                 return State(server, theta, clients._replace(gradient=-duals))
             case AFedPD():
-                server = server._replace(theta=theta, dual=f.mean(duals))
-                return State(server, start.message._replace(theta=theta), clients._replace(dual=duals))
+                mean = f.mean(duals)
+                server, message = (part._replace(theta=theta, dual=mean) for part in (server, start.message))
+                return State(server, message, clients._replace(dual=duals - mean))
             case _:
                 problem = LocalProblem(objective=f, weight=1.0 / s, center=y)
                 x = method.solver(problem, y, method.stop).theta

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import AFedPD, ConsensusFedSplit, FedADMM, FedDR, FedDyn, FedPD, FedSpeed, LazyAFedPD
+from dualopt.methods import AFedPD, ConsensusFedSplit, FedADMM, FedDR, FedDyn, FedPD, FedSpeed
 from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict
@@ -21,7 +21,6 @@ def with_weight(f: Case, weight: float, tolerance: float, **more: Any) -> Runs:
         "FedPD": FedPD(eta=1.0 / weight, **exactly),
         "FedDyn": FedDyn(alpha=weight, **exactly),
         "A-FedPD": AFedPD(rho=weight, **exactly),
-        "lazy A-FedPD": LazyAFedPD(rho=weight, **exactly),
         "FedADMM": FedADMM(rho=weight, server_step=1.0, **exactly),
         "FedSpeed": FedSpeed(rho=weight, radius=0.0, **exactly),
         "FedDR": FedDR(eta=1.0 / weight, relaxation=1.0, **exactly),
@@ -42,12 +41,12 @@ def identity_full_participation_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 @claim(
     source="FedPD, FedDyn, A-FedPD and FedADMM papers",
     statement=r"$P = N$, exact local solutions, $\eta = 1/\alpha = 1/\rho$, no duals at the start: FedPD ($p = 0$),"
-    r" FedDyn, A-FedPD (also with lazy duals), FedADMM ($\eta_s = 1$), FedSpeed (radius 0) and FedDR ($a = 1$,"
+    r" FedDyn, A-FedPD, FedADMM ($\eta_s = 1$), FedSpeed (radius 0) and FedDR ($a = 1$,"
     r" $x_j = y_j = \theta^0$) have the same $\theta^n$.",
     cases=identity_full_participation_cases,
 )
 def identity_full_participation(case: Runs) -> Iterator[Inequality]:
-    """Seven methods are one when all clients take part.
+    """Six methods are one when all clients take part.
 
     Compare their models with those of FedPD.
     """

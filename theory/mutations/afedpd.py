@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dualopt.methods import AFedPD, ConsensusFedSplit, FedADMM, FedDR, FedPD, LazyAFedPD, OldDualFedPD
+from dualopt.methods import AFedPD, ConsensusFedSplit, FedADMM, FedDR, FedPD, OldDualFedPD
 from theory.afedpd._pairs import Neighbours, Rows
 from theory.mutations import feddyn
 from theory.mutations._edits import OtherMethodError, Variant, becomes, change, edit, parameters
 
 __all__ = ["MUTATIONS"]
 
-DUAL = (AFedPD, "local", "c._replace(dual=c.dual + self.rho * (theta - message.theta))")
-VIRTUAL = (AFedPD, "receive_inactive", "c.dual + self.rho * message.drift", "c.dual")
+DUAL = (AFedPD, "local", "dual + self.rho * (theta - message.theta)")
+WHOLE = ("local", "c.dual + message.dual", "c.dual", "receive", "c.dual - message.dual", "c.dual")  # duals that stay
 
 
 class LongRows(Rows):
@@ -52,17 +52,20 @@ def _of(*names: str) -> str:
 DESCENT = _of("descent", "theorem_1", "theorem_1_partial")
 EXACT = f"{DESCENT} {_of('descent_inexact', 'remark_1_1', 'theorem_1_inexact', 'range_of_rho')}"
 MUTATIONS: dict[str, Variant] = {
-    "virtual update dropped": edit(*VIRTUAL, caught=f"{_of('lemma_1', 'lemma_3', 'recursion')} identity_mean_dual"),
-    "sign of the dual": edit(
-        *(AFedPD, "local", "c.dual + self.rho", "c.dual - self.rho"), caught=f"{EXACT} {_of('lemma_1', 'lemma_3')}"
+    "virtual update dropped": edit(
+        *(AFedPD, *WHOLE),
+        caught=f"{_of('lemma_3', 'recursion')} identity_mean_dual identity_virtual_updates",
     ),
-    "dual step dropped": edit(*DUAL, "c", caught=f"{DESCENT} {_of('descent_inexact', 'range_of_rho', 'recursion')}"),
+    "sign of the dual": edit(
+        *(AFedPD, "local", "dual + self.rho", "dual - self.rho"), caught=f"{EXACT} {_of('lemma_1', 'lemma_3')}"
+    ),
+    "dual step dropped": edit(*DUAL, "dual", caught=f"{DESCENT} {_of('descent_inexact', 'range_of_rho', 'recursion')}"),
     "proximal term halved": edit(
         *(AFedPD, "local", "weight=self.rho", "weight=0.5 * self.rho"),
         caught=f"{DESCENT} {_of('descent_inexact', 'lemma_2', 'theorem_1_inexact')}",
     ),
     "1/N for 1/P": edit(
-        *(AFedPD, "server", "drift = mean - server.theta", "mean = round.fraction * mean; drift = mean - server.theta"),
+        *(AFedPD, "server", "dual = server.dual", "mean = round.fraction * mean; dual = server.dual"),
         caught=_of("lemma_1", "lemma_3", "range_of_rho", "theorem_1_partial"),
     ),
     "no dual on the server": edit(
@@ -91,10 +94,12 @@ MUTATIONS: dict[str, Variant] = {
     "server step off": parameters(
         FedADMM, lambda method, case: {"server_step": 0.9}, "identity_full_participation identity_fedadmm_feddr"
     ),
-    "no catching up": edit(
-        LazyAFedPD, "local", "c.dual + (message.dual - c.seen)", "c.dual", caught="identity_lazy_a_fedpd"
+    "mean dual not added": edit(
+        AFedPD, "local", "c.dual + message.dual", "c.dual", caught="identity_mean_dual identity_virtual_updates"
     ),
-    "no virtual update to be lazy about": edit(*VIRTUAL, caught="identity_lazy_a_fedpd"),
+    "mean dual not subtracted": edit(
+        AFedPD, "receive", "c.dual - message.dual", "c.dual", caught="identity_mean_dual identity_virtual_updates"
+    ),
     "steps of FedSplit doubled": parameters(
         ConsensusFedSplit, lambda method, case: {"step": 2.0 * method.step}, "identity_fedsplit_feddr"
     ),

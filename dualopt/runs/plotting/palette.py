@@ -55,7 +55,6 @@ METHODS = {
     "gradient-descent": "gradient descent",
     "dual-ascent": "dual ascent",
     "acc-s-dane": "Acc-S-DANE",
-    "lazy-a-fedpd": "lazy A-FedPD",
     "dual-lbfgs": "L-BFGS on the dual",
     "restarted-dualfl": "RestartedDualFL",
     "restarted-optimized-dualfl": "RestartedOptimizedDualFL",
