@@ -19,9 +19,7 @@ __all__ = ["MERGE", "MOST", "Compiled", "Programs", "compiled"]
 
 MOST = 64  # programs of one function, and functions of one objective: integers that change would compile forever
 
-LARGE = (
-    2**17
-)  # numbers of data that are arguments: others are written into a program, whose compiler computes with them
+LARGE = 2**17  # numbers of arrays that are arguments; others are written into a program, and its compiler knows them
 
 
 class Programs(dict[Any, "Compiled"]):

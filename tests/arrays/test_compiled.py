@@ -58,6 +58,16 @@ def test_what_is_known_makes_another_program() -> None:
     assert calls[-1] is True
 
 
+def test_large_data_are_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a function has beside its arguments is used as it is, in the order in which it was found."""
+    monkeypatch.setattr(module, "LARGE", 4)
+    small, first, last = jnp.asarray([2.0, 3.0]), jnp.arange(6.0), 10 * jnp.arange(5.0)
+    program = Compiled(lambda x: (x * small + first[:2] + last[1:3], x * last[-1]))
+    for t in (1.0, 2.0):
+        assert [x.tolist() for x in program(t * jnp.ones(2))] == [[2 * t + 10, 3 * t + 21], [40 * t] * 2]
+    assert program.is_compiled
+
+
 def test_what_looks_at_numbers_is_called_as_it_is() -> None:
     program = Compiled(lambda x: "large" if x[0] > 2 else "small")
     assert [program(jnp.asarray([t])) for t in (1.0, 3.0)] == ["small", "large"]
