@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from dualopt.arrays._checks import is_flag, is_number, require
 from dualopt.arrays.communicator import ALONE, Communicator
@@ -86,7 +86,7 @@ class LinearModel(FiniteSum):
     [[0.0, 0.0, -3.0]]
     """
 
-    computed_once: ClassVar[tuple[str, ...] | None] = (*COMPUTED, *KEPT)
+    computed_once = (*COMPUTED, *KEPT)
 
     loss: Loss
     ridge: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from dualopt.arrays.tree import is_everybody, take_clients
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon
@@ -58,7 +58,7 @@ class Quadratic(Objective):
     [0.25, 0.75]
     """
 
-    computed_once: ClassVar[tuple[str, ...] | None] = (*COMPUTED, "_sizes", "proven_mu", "mean_mu", "shares")
+    computed_once = (*COMPUTED, "_sizes", "proven_mu", "mean_mu", "shares")
 
     A: Array
     b: Array
