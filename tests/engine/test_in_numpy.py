@@ -93,10 +93,19 @@ def test_what_draws_rows() -> None:
     compare(models(), "fedavg: solver=(sgd: step=0.01, batch=3), stop=steps=2", seed=5)
 
 
-def test_certificates() -> None:
-    here, there = (run("dualfl", f, rounds=6, certify_every=1) for f in models())
+@pytest.mark.parametrize("engine", [None, "blocks=2", "blocks: number=2, partial_sums=true"])
+def test_certificates(engine: str | None) -> None:
+    here, there = (run("dualfl", f, rounds=6, certify_every=1, engine=engine) for f in models())
     for column in ("energy", "certificate"):
         np.testing.assert_allclose(there[column], here[column], rtol=1e-12)
+
+
+def test_the_numbers_of_a_certificate_are_in_host_memory() -> None:
+    """So they are elsewhere: they are added up to one number."""
+    _, f = models()
+    found = _in_numpy.phases(f).evaluated(f, f.zeros(), None, None, partial_sums=True)
+    assert type(found.columns) is np.ndarray
+    assert type(found.gradient) is torch.Tensor
 
 
 def test_a_single_round_is_one_of_the_iterator() -> None:
@@ -129,6 +138,8 @@ def test_other_objectives_are_not_seen() -> None:
     here, there = (Own(A=f.A, b=f.b) for f in quadratics())
     assert _in_numpy._seen(there) is there
     compare((here, there), "dualfl: solver=exact")
+    here, there = (run("dualfl", f, rounds=4, certify_every=1) for f in (here, there))
+    np.testing.assert_allclose(there["certificate"], here["certificate"], rtol=1e-9)
 
 
 def test_an_objective_is_pickled_once() -> None:

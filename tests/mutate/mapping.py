@@ -616,7 +616,8 @@ TABLE |= {
     "dualopt/engine/_compiled.py": Judges(  # with JAX, as the next one
         (
             Selected(
-                "tests/engine/test_compiled.py", "one_output|reweighted|cohorts|another_run|certificates|draws|pickled"
+                "tests/engine/test_compiled.py",
+                "one_output|reweighted|cohorts|another_run|forgotten|certificates|draws|pickled",
             ),
         )
     ),
