@@ -617,7 +617,7 @@ TABLE |= {
         (
             Selected(
                 "tests/engine/test_compiled.py",
-                "one_output|reweighted|cohorts|another_run|forgotten|certificates|draws|pickled",
+                "one_output|rewei|cohorts|another_run|forgotten|certificates|draws|pickled",
             ),
         )
     ),
