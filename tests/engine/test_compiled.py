@@ -62,7 +62,7 @@ def programs(f: Any) -> dict[Any, Compiled]:
     return vars(f).get("_programs", {})
 
 
-def compare(both: tuple[Any, ...], method: Any, rounds: int = ROUNDS, **options: Any) -> None:
+def assert_same_rounds(both: tuple[Any, ...], method: Any, rounds: int = ROUNDS, **options: Any) -> None:
     """Compare models, counts and status of every round, and see that nothing was computed one by one."""
     for here, there in zip(*(islice(iterate(method, f, **options), rounds) for f in both), strict=True):
         theta = here.server.theta
@@ -85,27 +85,27 @@ def compare(both: tuple[Any, ...], method: Any, rounds: int = ROUNDS, **options:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_compiled_and_does_what_it_does_with_numpy(method: str) -> None:
-    compare(images(), method)
+    assert_same_rounds(images(), method)
 
 
 @pytest.mark.parametrize("method", ["dualfl", "growing-feddyn", "sampled-dualfl", "fedsplit", "fedprox"])
 def test_a_client_of_one_output(method: str) -> None:
-    compare(binary(), method)
+    assert_same_rounds(binary(), method)
 
 
 @pytest.mark.parametrize("solver", ["exact", "lbfgs"])
 def test_systems_of_equations(solver: str) -> None:
-    compare(quadratics(), f"dualfl: solver={solver}")
-    compare(binary(Squared()), f"feddyn: solver={solver}")
+    assert_same_rounds(quadratics(), f"dualfl: solver={solver}")
+    assert_same_rounds(binary(Squared()), f"feddyn: solver={solver}")
 
 
 def test_reweighted_clients() -> None:
-    compare(binary(), "fedsplit", scales=[1.0, 2.0, 4.0])
+    assert_same_rounds(binary(), "fedsplit", scales=[1.0, 2.0, 4.0])
 
 
 def test_weights_of_clients() -> None:
     both = tuple(replace(f, weights=(1.0, 2.0, 0.5)) for f in binary())
-    compare(both, "dualfl")
+    assert_same_rounds(both, "dualfl")
 
 
 def test_single_precision() -> None:
@@ -121,7 +121,7 @@ def test_single_precision() -> None:
 @pytest.mark.parametrize("method", ["feddyn", "sampled-dualfl", "scaffold"])
 def test_cohorts_take_the_program_of_all(method: str) -> None:
     both = binary()
-    compare(both, method, participation="subset=2")
+    assert_same_rounds(both, method, participation="subset=2")
     assert sum(key[0] == "local" for key in programs(both[1])) == 1
 
 

@@ -42,7 +42,7 @@ def quadratics() -> tuple[Any, ...]:
     return tuple(Quadratic(A=to(B @ B.transpose(0, 2, 1) + np.eye(4)), b=to(b)) for to in LIBRARIES)
 
 
-def compare(both: tuple[Any, ...], method: Any, rounds: int = 9, **options: Any) -> None:
+def assert_same_rounds(both: tuple[Any, ...], method: Any, rounds: int = 9, **options: Any) -> None:
     """Compare models, states and counts of every round."""
     for here, there in zip(*(islice(iterate(method, f, **options), rounds) for f in both), strict=True):
         np.testing.assert_allclose(there.server.theta.numpy(), here.server.theta, rtol=1e-9, atol=1e-12)
@@ -65,13 +65,13 @@ def compare(both: tuple[Any, ...], method: Any, rounds: int = 9, **options: Any)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method(method: str) -> None:
-    compare(models(), method)
+    assert_same_rounds(models(), method)
 
 
 @pytest.mark.parametrize("method", ["dualfl", "feddyn", "fedavg"])
 def test_systems_of_equations(method: str) -> None:
-    compare(quadratics(), method)
-    compare(models(Squared()), method)
+    assert_same_rounds(quadratics(), method)
+    assert_same_rounds(models(Squared()), method)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_systems_of_equations(method: str) -> None:
     ids=str,
 )
 def test_other_rounds(options: dict[str, Any]) -> None:
-    compare(models(), "feddyn", **options)
+    assert_same_rounds(models(), "feddyn", **options)
 
 
 def test_what_draws_rows() -> None:
-    compare(models(), "fedavg: solver=(sgd: step=0.01, batch=3), stop=steps=2", seed=5)
+    assert_same_rounds(models(), "fedavg: solver=(sgd: step=0.01, batch=3), stop=steps=2", seed=5)
 
 
 @pytest.mark.parametrize("engine", [None, "blocks=2", "blocks: number=2, partial_sums=true"])
@@ -137,7 +137,7 @@ def test_other_objectives_are_not_seen() -> None:
 
     here, there = (Own(A=f.A, b=f.b) for f in quadratics())
     assert _in_numpy._seen(there) is there
-    compare((here, there), "dualfl: solver=exact")
+    assert_same_rounds((here, there), "dualfl: solver=exact")
     here, there = (run("dualfl", f, rounds=4, certify_every=1) for f in (here, there))
     np.testing.assert_allclose(there["certificate"], here["certificate"], rtol=1e-9)
 

@@ -187,8 +187,8 @@ FIXED = [
     _fixed(
         "a line search without the approximate Wolfe condition",
         "solvers/_line_search.py",
-        "(level & (new_slope <=",
-        "(level & ~waiting & (new_slope <=",
+        "            decreased = decreased | (level & (new_slope <=",
+        "            decreased = decreased | (level & ~waiting & (new_slope <=",
         "tests/solvers/test_line_search.py",
         "what_is_accepted",
     ),

@@ -266,9 +266,16 @@ ANDERSON: dict[str, Variant] = {
         AndersonFedSplit, lambda method, case: {"solver": Gradient(), "stop": Steps(steps=1)}, f"{QUADRATIC} {SAFE}"
     ),
 }
-NORM = ("server", "-0.5 * (inner(r, q) + inner(p, g))")
 DANE: dict[str, Variant] = {
-    "the usual inner product": edit(AndersonDANE, *NORM, "inner(r, p)", caught="anderson_dane_quadratics"),
+    "the usual inner product": edit(
+        *(
+            AndersonDANE,
+            "server",
+            "_products(residuals, gradients)",
+            "_products(residuals, tuple(-p for p in residuals))",
+        ),
+        caught="anderson_dane_quadratics",
+    ),
     "one client's solution": instead(AndersonDANE, "local", first_solution, "anderson_dane_quadratics"),
     "own gradients kept": edit(
         *(AndersonDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"),
@@ -523,6 +530,6 @@ METRIC: dict[str, Variant] = {
     ),
     # No matrix of BFGS gives twice the step where there is a pair.
     "twice the step of L-BFGS": edit(
-        *(DistributedLBFGS, "server", "step = -inverse", "step = -(1.0 + np.any(y[-1])) * inverse"), caught=LBFGS
+        *(DistributedLBFGS, "server", "step = -_product", "step = -(1.0 + np.any(y[-1])) * _product"), caught=LBFGS
     ),
 }
