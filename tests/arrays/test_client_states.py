@@ -15,7 +15,7 @@ from dualopt import DualFL, FedDyn, UniformSubset, iterate
 from dualopt.arrays import client_states
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import leaves, merge_clients, take_clients
-from dualopt.arrays.xp import is_host, to_numpy
+from dualopt.arrays.xp import is_host, is_writable, to_numpy
 from tests.problems import lopsided
 
 N = 7
@@ -108,7 +108,11 @@ def test_up_to_8_gib_an_array_has_its_places_at_once(monkeypatch, shapes, n_clie
 
 def test_where_memory_is_not_the_hosts_places_are_made_as_they_are_needed(backend):
     x = backend(np.zeros((7, 2)))
-    states = ClientStates(x, 7).put([3], x[:1, ...])
+    states = ClientStates(x, 7).put([3], x[:1, ...] + 1.0)
+    assert to_numpy(states.take([2, 3])).tolist() == [[0.0, 0.0], [1.0, 1.0]]
+    if not is_writable(x):  # new arrays of everybody are made, as one program
+        assert states._rows is None
+        return
     assert states._rows is not None
     assert states._rows._arrays.shape == (7 if is_host(x) else 1, 2)
 
