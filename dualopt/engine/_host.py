@@ -13,7 +13,7 @@ from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, compiles
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
-from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, remembered, solver_states
+from dualopt.engine._steps import Phases, Proposed, commit, counted, partial_sums, propose, remembered, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
@@ -30,25 +30,19 @@ if TYPE_CHECKING:
     from dualopt.engine._host_file import HostFile, Stored
     from dualopt.methods.preparation import Prepared
 
-__all__ = ["Host", "HostState", "answered", "first_states"]
+__all__ = ["Host", "HostState", "answered", "phases_of"]
 
 
-def other_phases(objective: Any) -> Any:
-    """Return the phases of a round for arrays of JAX, or for tensors of PyTorch in host memory; None for others."""
+def phases_of(objective: Any) -> Phases:
+    """Return what a host does in a round with arrays of the library of an objective."""
     zero = objective.zeros()
     if compiles(zero):
         from dualopt.engine._compiled import phases
     elif shares_memory(zero):
         from dualopt.engine._in_numpy import phases
     else:
-        return None
+        return Phases(propose, commit, evaluated, solver_states)
     return phases(objective)
-
-
-def first_states(algorithm: Algorithm, objective: Any) -> Any:
-    """Return the states of the local solvers before their first call, such as the phases of a round expect them."""
-    other = None if is_numpy(objective.zeros()) else other_phases(objective)
-    return (solver_states if other is None else other.solver_states)(algorithm, objective)
 
 
 class HostState(NamedTuple):
@@ -148,7 +142,7 @@ class Host:
         self._proposed: Proposed | None = None
         self._saved = True
         self._foreign = not is_numpy(self.objective.zeros())
-        self._other = other_phases(self.objective) if self._foreign else None
+        self._phases = phases_of(self.objective)
         self._file: HostFile | None = None
         if file is not None:
             from dualopt.engine._host_file import HostFile  # hosts of this process have none
@@ -216,7 +210,7 @@ class Host:
 
     def _restore(self, request: protocol.Restore) -> protocol.Committed:
         self._require(request)
-        solver = request.solver or first_states(self.algorithm, self._worked_on)
+        solver = request.solver or self._phases.solver_states(self.algorithm, self._worked_on)
         self._set_states(request.clients, solver, request.latest, memory=request.memory)
         self._before, self._asked, self._over, self._proposed = None, None, None, None
         self._rounds, self._saved = request.n + 1, False
@@ -250,8 +244,7 @@ class Host:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
         weights = (f.weights or (1.0,) * f.n_clients) if request.weighted else None
-        found = evaluated if self._other is None else self._other.evaluated
-        return found(f, theta, solution, weights, partial_sums=request.partial_sums)
+        return self._phases.evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
 
     def _information(self, request: protocol.Information) -> protocol.InformationFound:
         if not isinstance(self.objective, LinearModel):
@@ -320,7 +313,7 @@ class Host:
         if request.theta0 is not None:
             theta0, shape = self._own(request.theta0), (self.objective.n_clients, *self.objective.shape)
             _, _, clients = algorithm.init(theta0, broadcast(theta0, shape))
-            self._set_states(clients, first_states(algorithm, self._worked_on), None)
+            self._set_states(clients, self._phases.solver_states(algorithm, self._worked_on), None)
         self._enter(request, algorithm, compressor)
         self._rounds, self._saved = 0, request.theta0 is None
         self._begun = request
@@ -395,8 +388,8 @@ class Host:
         """Return what these clients, or all, compute from a message in a round; no state changes."""
         now, ids = self.state, self._positions(clients)
         f = self._worked_on if self._scales is None else Reweighted(objective=self._worked_on, scales=self._scales)
-        worked = propose if self._other is None else self._other.propose
-        found = worked(self.algorithm, f, now.clients, now.solver, message, round, ids, self._compressor, now.memory)
+        own = f, now.clients, now.solver, message, round, ids, self._compressor, now.memory
+        found = self._phases.propose(self.algorithm, *own)
         if self._prepared is None or self._prepared.model is None:
             return found
         solution = self._prepared.solution_in_user_coordinates(found.solution, self.objective.select(ids))
@@ -427,10 +420,8 @@ class Host:
         latest = before.latest
         if whole is not None and proposed is not None and latest is not None:
             latest = latest.after(proposed.ids, _of_counted(whole, proposed))
-        committed = commit if self._other is None else self._other.commit
-        own, solver = committed(
-            self.algorithm, before.clients, before.solver, proposed, n, message, communicate=communicate
-        )
+        states = before.clients, before.solver, proposed, n, message
+        own, solver = self._phases.commit(self.algorithm, *states, communicate=communicate)
         memory = remembered(before.memory, proposed, n)
         self.state = HostState(own, solver, latest, message, made, memory)
 

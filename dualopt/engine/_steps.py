@@ -55,7 +55,7 @@ class Proposed(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """What a host does with arrays of some libraries in the place of functions of the same names."""
+    """What a host does in a round: functions of these names, or others for arrays of some libraries."""
 
     propose: Callable[..., Proposed]
     commit: Callable[..., tuple[ClientStates, ClientStates]]

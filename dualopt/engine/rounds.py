@@ -11,7 +11,7 @@ import numpy as np
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, array_namespace, broadcast
-from dualopt.engine._host import Host, first_states
+from dualopt.engine._host import Host, phases_of
 from dualopt.engine._inline import Clustered
 from dualopt.engine._local_server import LocalServer
 from dualopt.engine._remote import RemoteClients
@@ -496,7 +496,9 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
     theta0 = objective.initial() if theta0 is None else theta0
     copies = broadcast(theta0, (objective.n_clients, *objective.shape))
     remote = isinstance(without_regulariser(objective), RemoteClients)  # hosts make the states of their solvers
-    return State(*algorithm.init(theta0, copies), () if remote else first_states(algorithm, objective))
+    return State(
+        *algorithm.init(theta0, copies), () if remote else phases_of(objective).solver_states(algorithm, objective)
+    )
 
 
 def rounds_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from dualopt.arrays.xp import Array, epsilon, limits, width
@@ -105,14 +106,9 @@ class Recorder:
 
     def is_due(self, tol: float | None, atol: float | None) -> bool:
         """Tell whether the next row should have a certificate, by how far those so far are from a tolerance."""
-        known = [row for row in self.rows if not math.isnan(row["certificate"])]
-        ratios = [
-            (
-                int(row["round"]),
-                min(row[name] / most for name, most in (("certified_error", tol), ("certificate", atol)) if most),
-            )
-            for row in known[-2:]
-        ]
+        tolerances = [(name, most) for name, most in (("certified_error", tol), ("certificate", atol)) if most]
+        known = list(islice((row for row in reversed(self.rows) if not math.isnan(row["certificate"])), 2))
+        ratios = [(int(row["round"]), min(row[name] / most for name, most in tolerances)) for row in reversed(known)]
         return not ratios or len(self.rows) >= next_certificate(ratios)
 
     def progress(self, still: int) -> RunProgress:

@@ -58,6 +58,10 @@ def median(seconds: list[float]) -> float:
     return statistics.median(seconds[EARLY:])
 
 
+def shown(seconds: list[float]) -> str:
+    return f"{1e3 * median(seconds):.2f}"
+
+
 def test_rounds_under_jax(benchmark: Any) -> None:
     """No method takes more than 20 ms a round once its programs are there."""
     pytest.importorskip("jax", reason="JAX is not installed")
@@ -69,8 +73,8 @@ def test_rounds_under_jax(benchmark: Any) -> None:
         [
             [
                 name,
-                f"{1e3 * median(own['numpy']):.2f}",
-                f"{1e3 * median(own['jax']):.2f}",
+                shown(own["numpy"]),
+                shown(own["jax"]),
                 f"{sum(own['jax'][:EARLY]):.1f}",
             ]
             for name, own in found.items()
@@ -92,8 +96,8 @@ def test_rounds_with_pytorch(benchmark: Any) -> None:
         [
             [
                 name,
-                f"{1e3 * median(own['numpy']):.2f}",
-                f"{1e3 * median(own['torch']):.2f}",
+                shown(own["numpy"]),
+                shown(own["torch"]),
                 f"{ratios[name]:.2f}",
             ]
             for name, own in found.items()
