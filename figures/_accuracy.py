@@ -110,22 +110,23 @@ def _accuracy(network: MLP | TorchModule, theta: Array, test: tuple[Array, np.nd
     return float(np.mean(found == y))  # in float64, so that 972 of 1000 is 0.972
 
 
-def models_sent(trace: Trace, accuracy: float, each: int, column: str = "accuracy") -> str:
-    """Return how many models an active client sends until an accuracy, ``each`` in a round.
+def models_sent(trace: Trace, accuracy: float, active: int, column: str = "accuracy") -> str:
+    """Return how many models are sent until an accuracy, as the paper counts them: over those of a round of FedAvg.
 
-    ``> n (x%)`` says that it was not reached with ``n`` models, and the highest that was.
+    With ``active`` clients in a round it is the number of rounds, twice that of SCAFFOLD, which sends two models; where
+    the active ones are drawn one by one it is what they have sent, over what ``active`` clients send. ``> n (x%)`` says
+    that the accuracy was not reached with ``n`` models, and the highest that was.
 
     Examples
     --------
-    >>> columns = {"round": [0, 5, 10], "accuracy": [0.1, 0.8, 0.9]}
-    >>> trace = Trace(columns=columns, status="max_rounds", theta=None)
+    >>> columns = {"round": [0, 5, 10], "floats_up": [0, 60, 140], "accuracy": [0.1, 0.8, 0.9]}
+    >>> trace = Trace(columns=columns, status="max_rounds", theta=np.zeros(3))
     >>> models_sent(trace, 0.8, 2), models_sent(trace, 0.95, 2)
-    ('10', '> 20 (90.0%)')
+    ('10', '> 23 (90.0%)')
     """
-    rounds = first_reached(trace, accuracy, column)
-    if rounds is not None:
-        return f"{each * rounds}"
-    return f"> {each * trace.last['round']:.0f} ({100 * trace[column].max():.1f}%)"
+    hit = _first(trace, accuracy, column)
+    sent = trace["floats_up"][-1 if hit is None else hit] / (math.prod(trace.theta.shape) * active)
+    return f"> {sent:.0f} ({100 * trace[column].max():.1f}%)" if hit is None else f"{sent:.0f}"
 
 
 def first_reached(trace: Trace, accuracy: float, column: str = "accuracy") -> int | None:
@@ -138,5 +139,10 @@ def first_reached(trace: Trace, accuracy: float, column: str = "accuracy") -> in
     >>> first_reached(trace, 0.8), first_reached(trace, 0.95)
     (5, None)
     """
+    hit = _first(trace, accuracy, column)
+    return None if hit is None else int(trace["round"][hit])
+
+
+def _first(trace: Trace, accuracy: float, column: str) -> int | None:
     hits = np.flatnonzero(trace[column] >= accuracy)
-    return int(trace["round"][hits[0]]) if len(hits) else None
+    return int(hits[0]) if len(hits) else None

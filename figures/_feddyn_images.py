@@ -10,15 +10,27 @@ from typing import Any
 import numpy as np
 
 from dualopt.methods import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
+from dualopt.methods.participation import Bernoulli, Full, Participation
 from dualopt.objectives import MLP, mlp
 from dualopt.problem.data import encode_labels, load, partition, subsample
 from dualopt.solvers import SGD
 from figures._settings import SEED, SHUFFLED
 
-__all__ = ["CLIENTS", "LAYERS", "SPLITS", "WEIGHT_DECAY", "Images", "epochs_of", "images", "method", "pooled"]
+__all__ = [
+    "CLIENTS",
+    "LAYERS",
+    "SPLITS",
+    "WEIGHT_DECAY",
+    "Images",
+    "active",
+    "epochs_of",
+    "images",
+    "method",
+    "pooled",
+]
 
 CLIENTS = 100
-LAYERS = (200, 100)
+LAYERS = (200, 200)  # as the authors' code has them: "200 and 100" of Appendix A.2 are those of MNIST and of EMNIST
 SPLITS = {"iid": None, "Dirichlet 0.6": 0.6, "Dirichlet 0.3": 0.3}
 RATE = 0.1
 BATCH = 50
@@ -30,6 +42,17 @@ EPOCHS = {"feddyn": 50, "scaffold": 50, "fedavg": 10, "fedprox": 10}
 EPOCHS_OF_ALL = EPOCHS | {"fedavg": 20, "fedprox": 20}
 POOLED_EPOCHS = 10  # before the rate is halved, as it is twice; the paper takes 50, which needs minutes more
 HELD_OUT = 5  # of data without a test part, one row in so many
+
+
+def active(percent: int) -> Participation:
+    """Return who takes part, as the authors' code draws: each client with this probability, again if that is nobody.
+
+    Examples
+    --------
+    >>> active(10).probability, active(100)
+    (0.1, Full())
+    """
+    return Full() if percent == 100 else Bernoulli(probability=percent / 100.0, nonempty=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -52,7 +53,7 @@ def network(
     clients: list[np.ndarray],
     *,
     ridge: float,
-    augment: str | None = None,
+    augment: str | Callable[[Any, Any], Any] | None = None,
     brightness: float = 0.0,
     precision: str = "full",
     **size: Any,
@@ -67,7 +68,7 @@ def network(
         The rows of each client, which may share some.
     ridge : float
         Weight decay.
-    augment : str, optional
+    augment : str or callable, optional
         As of `torch_module`.
     brightness : float, default 0
         How far the clients' pixels are changed, as of `dualopt.problem.data.brightness`.

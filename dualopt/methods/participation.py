@@ -279,6 +279,10 @@ class Bernoulli(Typed):
     ----------
     probability : float
         In (0, 1].
+    nonempty : bool, default False
+        Whether a cohort is drawn again as long as nobody is in it, so that a client is active with the probability
+        :math:`p/(1 - (1 - p)^N)`, and no longer independently of the others: of 100 clients with 1 percent each 1.58
+        are active on average.
 
     Raises
     ------
@@ -290,9 +294,12 @@ class Bernoulli(Typed):
     >>> rounds = Bernoulli(probability=0.5).rounds(5, seed=0)
     >>> [next(rounds).clients for _ in range(3)]
     [(1, 3, 4), (1, 3), (1, 4)]
+    >>> round(100 * Bernoulli(probability=0.01, nonempty=True).law(100).fraction, 2)
+    1.58
     """
 
     probability: float
+    nonempty: bool = False
 
     def __post_init__(self) -> None:
         _check_probability(self.probability)
@@ -302,15 +309,21 @@ class Bernoulli(Typed):
         return frozenset() if self.probability == 1 else frozenset({"partial"})
 
     def law(self, n_clients: int) -> Law:
-        """Return INDEPENDENT, or EVERYBODY if the probability is 1."""
-        name = EVERYBODY if self.probability == 1 else INDEPENDENT
-        return Law(name=name, n_clients=n_clients, fraction=self.probability)
+        """Return INDEPENDENT, UNSTATED where nonempty, or EVERYBODY if the probability is 1."""
+        if self.probability == 1:
+            return Law(name=EVERYBODY, n_clients=n_clients)
+        if not self.nonempty:
+            return Law(name=INDEPENDENT, n_clients=n_clients, fraction=self.probability)
+        somebody = -math.expm1(n_clients * math.log1p(-self.probability))
+        return Law(name=UNSTATED, n_clients=n_clients, fraction=self.probability / somebody)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with a random number of active clients."""
         rng = generator(seed, PARTICIPATION_STREAM)
         for n in count():
             active = rng.random(n_clients) < self.probability
+            while self.nonempty and not active.any():
+                active = rng.random(n_clients) < self.probability
             yield Round(n=n, n_clients=n_clients, clients=_sorted(active.nonzero()[0]), communicate=True, seed=seed)
 
 
@@ -466,7 +479,7 @@ def as_participation(participation: Any) -> Any:
     Examples
     --------
     >>> as_participation("bernoulli=0.5")
-    Bernoulli(probability=0.5)
+    Bernoulli(probability=0.5, nonempty=False)
     """
     found = built(participation, "participation")
     if found is not None and not hasattr(found, "needs"):

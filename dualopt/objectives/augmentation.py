@@ -11,8 +11,8 @@ __all__ = ["AUGMENTATIONS", "crop_flip"]
 PADDING = 4
 
 
-def crop_flip(images: Array, rng: Any) -> Array:
-    """Move every image by up to 4 pixels each way, zeros coming in, and mirror it left to right in half of the cases.
+def crop_flip(images: Array, rng: Any, moved: float = 1.0) -> Array:
+    """Move an image by up to 4 pixels each way, zeros coming in, and mirror it left to right in half of the cases.
 
     The changes that are usual for CIFAR (He et al. 2016, "Deep residual learning for image recognition", Section 4.2).
 
@@ -22,6 +22,8 @@ def crop_flip(images: Array, rng: Any) -> Array:
         They are not written to.
     rng : numpy.random.Generator
         All that is random.
+    moved : float, default 1
+        How probable it is that an image is moved; it is mirrored independently of that.
 
     Returns
     -------
@@ -41,6 +43,9 @@ def crop_flip(images: Array, rng: Any) -> Array:
     b, _, height, width = images.shape
     down, right = rng.integers(0, 2 * PADDING + 1, size=(2, b, 1))
     mirrored = rng.integers(0, 2, size=(b, 1))
+    if moved < 1.0:
+        stays = rng.random((b, 1)) >= moved
+        down[stays] = right[stays] = PADDING
     lines, columns = indices(range(height)), indices(range(width))
     columns = mirrored * (width - 1 - columns) + (1 - mirrored) * columns
     padded = torch.nn.functional.pad(images, (PADDING,) * 4)

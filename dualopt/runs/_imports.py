@@ -13,6 +13,7 @@ from dualopt.spec.plugins import GROUPS, entry_points
 __all__ = ["own_files"]
 
 Parts = tuple[str, ...]
+INSTALLED = {"site-packages", "dist-packages"}  # folders of installed packages, of another environment too
 PACKAGE = Path(__file__).resolve().parents[1]  # this one, which is nobody's own where it lies beside a plug-in
 
 
@@ -63,7 +64,7 @@ def _place(name: str, path: Path) -> tuple[str, Path]:
 
 def _is_library(path: Path) -> bool:
     places = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")}
-    return any(place in path.parents for place in places)
+    return not INSTALLED.isdisjoint(path.parts) or any(place in path.parents for place in places)
 
 
 def _declaring() -> set[str]:

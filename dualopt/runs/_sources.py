@@ -12,10 +12,10 @@ import hashlib
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from dualopt.runs._imports import own_files
@@ -35,7 +35,8 @@ def sources(objects: Iterable[Any] = (), *, packages: Iterable[str] = ()) -> str
     Parameters
     ----------
     objects : iterable
-        Methods, objectives and others; the fields of a dataclass count too.
+        Methods, objectives and others; the fields of a dataclass count too, and so do functions, with what
+        `functools.partial` gives them.
     packages : iterable of str
         Names of packages beside ``dualopt``.
 
@@ -56,11 +57,15 @@ def module_sources(module: ModuleType) -> str:
 
 
 def _files_of(x: Any) -> Iterator[Path]:
-    """Yield the files of the classes of an object and of its fields, those of this package left out."""
-    for kind in type(x).__mro__:
+    """Yield the files of the classes of an object and of its fields, or of a function; not those of this package."""
+    if isinstance(x, partial):
+        for part in (x.func, *x.args, *x.keywords.values()):
+            yield from _files_of(part)
+    for kind in (*type(x).__mro__, *([x] if isinstance(x, FunctionType) else ())):
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None)
-        if kind.__module__.partition(".")[0] in ("builtins", "numpy", "typing", "abc"):
+        package = kind.__module__.partition(".")[0]
+        if package == "numpy" or (package in sys.stdlib_module_names and package != "__main__"):
             continue
         if module is not None and file is not None and Path(__file__).parents[1] not in Path(file).resolve().parents:
             yield from own_files(module)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,12 @@ from dualopt.methods import (
     FedSpeed,
     Scaffold,
 )
+from dualopt.objectives.augmentation import crop_flip
 from dualopt.problem.data import partition
 from dualopt.problem.data.brightness import brightness_shift
 from dualopt.runs.trace import Trace
 from figures import _program, _settings, afedpd_table2, feddyn_table5
-from figures._feddyn_images import images
+from figures._feddyn_images import active, images
 from figures._image_networks import network, pictures
 from figures._settings import Settings
 from tests.programs import ended
@@ -161,12 +164,34 @@ def test_table_5_counts_models_beside_the_papers(small: None, tmp_path: Any) -> 
     assert {trace.last["round"] for trace in traces.values()} == {10.0}
     assert [axes.get_title() for axes in feddyn_table5.draw(traces, found).axes] == ["iid", "Dirichlet 0.3"]
     assert list(feddyn_table5.tabulate(traces)[0]) == ["split", "accuracy", "FedDyn", "SCAFFOLD"]
-    columns = {"round": [0.0, 10.0, 20.0], "accuracy": [0.1, 0.7, 0.82]}
+    columns = {"round": [0.0, 10.0, 20.0], "floats_up": [0.0, 48.0, 93.0], "accuracy": [0.1, 0.7, 0.82]}
     parameters = {"key": {"data": "cifar10"}}
-    made_up = Trace(columns=columns, status="converged", theta=None, parameters=parameters)
-    row, *others = feddyn_table5.tabulate({"iid: feddyn": made_up, "iid: scaffold": made_up})
-    assert (row["FedDyn"], row["SCAFFOLD"], row["SCAFFOLD, paper"]) == ("20", "40", "1150")
+    made_up = Trace(columns=columns, status="converged", theta=np.zeros(3), parameters=parameters)
+    twice = replace(made_up, columns=columns | {"floats_up": [0.0, 96.0, 186.0]})
+    row, *others = feddyn_table5.tabulate({"iid: feddyn": made_up, "iid: scaffold": twice})
+    assert (row["FedDyn"], row["SCAFFOLD"], row["SCAFFOLD, paper"]) == ("31", "62", "1150")
     assert {one["SCAFFOLD"] for one in others} == {"not run"}
+
+
+def test_table_5_draws_cohorts_and_changes_images_as_the_authors_code_does(
+    small: None, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch, given = pytest.importorskip("torch"), list[Any]()
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        given.append(options["augment"])
+        return network(*arguments, **options)
+
+    monkeypatch.setattr(feddyn_table5, "network", noted)
+    (trace,) = feddyn_table5.compute(settings(tmp_path, rounds=1, only="iid: feddyn")).values()
+    assert trace.parameters["key"]["participation"] == {"bernoulli": {"probability": 0.01, "nonempty": True}}
+    (augment,) = given
+    image = torch.arange(30.0).reshape(1, 1, 5, 6).expand(200, -1, -1, -1)
+    found, expected = (change(image, np.random.default_rng(0)) for change in (augment, partial(crop_flip, moved=0.5)))
+    assert torch.equal(found, expected)
+    # it sends a model of every active client, of which there may be more than one in a round
+    sent = trace["floats_up"][-1] / np.prod(trace.theta.shape)
+    assert sent == sum(len(r.clients) for r in islice(active(1).rounds(6, 0), 10))
 
 
 def test_cells_are_run_one_by_one_and_what_is_not_run_is_said(small: None, tmp_path: Path) -> None:

@@ -12,14 +12,16 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import FedAvg, FedDyn, FedProx, Scaffold
-from dualopt.methods.participation import Schedule, UniformSubset
+from dualopt.methods.participation import Full, Schedule, UniformSubset
 from dualopt.problem.data import load
 from dualopt.runs.trace import Trace
 from figures import _feddyn_images, feddyn_table2
 from figures._accuracy import accuracy_trace, first_reached
-from figures._feddyn_images import SPLITS, Images, epochs_of, images, method
+from figures._feddyn_images import SPLITS, Images, active, epochs_of, images, method
 from figures._settings import Settings
 from figures.feddyn_table2 import EVERY, LEGEND, PAPER
+
+DATA_HOME = os.environ.get("DUALOPT_DATA_HOME", "")
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +91,17 @@ def test_the_parameters_are_those_of_the_appendix():
     assert (_feddyn_images.WEIGHT_DECAY, _feddyn_images.CLIENTS) == (1e-4, 100)
 
 
+def test_network_and_cohorts_are_those_of_the_authors_code(monkeypatch):
+    monkeypatch.undo()  # the network is that of the figure
+    assert images("digits", None, 300).network("iid").layers == (64, 200, 200, 10)
+    assert active(100) == Full()
+    ten = active(10)
+    sizes = [len(r.clients) for r in islice(ten.rounds(100, 0), 400)]
+    assert (min(sizes) < 6, max(sizes) > 14) == (True, True)
+    assert {len(r.clients) for r in islice(active(1).rounds(100, 0), 400)} >= {1, 2, 3}
+    assert min(len(r.clients) for r in islice(active(1).rounds(100, 0), 400)) == 1
+
+
 def test_the_rows_are_scaled_split_and_kept_apart_from_the_test_rows(small):
     assert small.X.dtype == small.X_test.dtype == np.float32
     assert abs(small.X.mean()) < 1e-4
@@ -152,16 +165,26 @@ def test_pooled_training_has_all_rows_at_a_rate_that_is_halved(small):
     assert (f.n_clients, f.sizes) == (1, (len(small.y),))
 
 
-def made_up(*accuracies: float, target: float = 0.972, pooled: float = 0.98, data: str = "mnist") -> Trace:
+def made_up(
+    *accuracies: float, target: float = 0.972, pooled: float = 0.98, data: str = "mnist", sent: float = 60.0
+) -> Trace:
+    """A trace with one look in two rounds, between which 10 clients send two models of 3 numbers each, or ``sent``."""
     n = len(accuracies)
-    columns = {"round": 2.0 * np.arange(n), "accuracy": accuracies, "server": [0.97 * entry for entry in accuracies]}
+    columns = {
+        "round": 2.0 * np.arange(n),
+        "floats_up": sent * np.arange(n),
+        "accuracy": accuracies,
+        "server": [0.97 * entry for entry in accuracies],
+    }
     parameters = {"pooled": pooled, "key": {"target": target, "data": data}}
-    return Trace(columns=columns, status="max_rounds", theta=None, parameters=parameters)
+    return Trace(columns=columns, status="max_rounds", theta=np.zeros(3), parameters=parameters)
 
 
 def test_the_table_counts_models_beside_the_papers():
     reached, never = made_up(0.1, 0.9, 0.972), made_up(0.1, 0.95, 0.94, 0.93)
-    traces = {f"10%, iid: {name}": reached for name in LEGEND} | {"10%, iid: fedavg": never}
+    twice = made_up(0.1, 0.9, 0.972, sent=120.0)
+    traces = {f"10%, iid: {name}": reached for name in LEGEND}
+    traces |= {"10%, iid: fedavg": never, "10%, iid: scaffold": twice}
     row, server = feddyn_table2.tabulate(traces)
     assert row == {
         "active": "10%",
@@ -181,7 +204,7 @@ def test_the_table_counts_models_beside_the_papers():
     assert {value for key, value in server.items() if "paper" in key} == {"-"}
     elsewhere, _ = feddyn_table2.tabulate(dict.fromkeys(traces, made_up(0.1, 0.9, 0.972, data="digits")))
     assert list(elsewhere) == [name for name in row if "paper" not in name]
-    both = {label: made_up(0.1, 0.975, target=0.982) for label in traces}
+    both = {label: made_up(0.1, 0.975, target=0.982, sent=60.0 + 60.0 * ("sc" in label)) for label in traces}
     lower, _, higher, _ = feddyn_table2.tabulate(both)
     assert (lower["SCAFFOLD"], higher["accuracy"], higher["SCAFFOLD"]) == ("4", "98.2%", "> 4 (97.5%)")
     assert (higher["FedDyn, paper"], higher["SCAFFOLD, paper"]) == ("100", "142")
@@ -240,9 +263,9 @@ def test_with_more_rounds_all_cells_are_run_to_the_higher_accuracy(tmp_path):
     assert feddyn_table2._cells(patient) == list(PAPER)
 
 
-@pytest.mark.skipif(not os.environ.get("DUALOPT_DATA_HOME"), reason="DUALOPT_DATA_HOME names no folder with MNIST")
+@pytest.mark.skipif(not DATA_HOME, reason="DUALOPT_DATA_HOME names no folder with MNIST")
 def test_mnist_is_scaled_as_in_the_authors_code():
-    data = images("mnist", None, 1000)
+    data = images("mnist", Path(DATA_HOME), 1000)
     assert (data.X.shape, data.X_test.shape, data.classes) == ((1000, 784), (10000, 784), 10)
-    raw = load("mnist", split="test").X
+    raw = load("mnist", split="test", data_home=Path(DATA_HOME)).X
     np.testing.assert_allclose(data.X_test, (raw - 0.1307) / 0.3081, atol=1e-3)

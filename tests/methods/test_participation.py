@@ -45,6 +45,7 @@ RULES = [
     Full(),
     UniformSubset(size=2),
     Bernoulli(probability=0.3),
+    Bernoulli(probability=0.1, nonempty=True),
     CommunicateWithProbability(probability=0.7),
     WeightedSubset(size=2),
 ]
@@ -87,6 +88,21 @@ def test_bernoulli_clients_are_independent() -> None:
         bits = np.array([pattern >> j & 1 for j in range(3)], dtype=bool)
         chance = float(np.prod(np.where(bits, 0.3, 0.7)))
         assert within_five_deviations(int((active == bits).all(axis=1).sum()), 4000, chance)
+
+
+def test_cohorts_that_are_not_empty_have_the_law_of_those_that_are_not() -> None:
+    chance = Bernoulli(probability=0.3, nonempty=True)
+    rounds = first(chance, 3, 4000)
+    active = np.array([[j in r.clients for j in range(3)] for r in rounds])
+    somebody = 1.0 - 0.7**3
+    for pattern in range(8):
+        bits = np.array([pattern >> j & 1 for j in range(3)], dtype=bool)
+        among = float(np.prod(np.where(bits, 0.3, 0.7))) / somebody if pattern else 0.0
+        assert within_five_deviations(int((active == bits).all(axis=1).sum()), 4000, among)
+    law = chance.law(3)
+    assert law.name == "a law that is not stated"
+    assert law.fraction == pytest.approx(0.3 / somebody, rel=1e-15)
+    assert Bernoulli(probability=1.0, nonempty=True).law(3) == Full().law(3)
 
 
 def test_the_coin_is_fair_and_common() -> None:
@@ -182,7 +198,8 @@ def test_bad_arguments_are_named(wrong, sentence: str) -> None:
 
 
 def test_participation_from_text() -> None:
-    texts = ("full", "subset=3", "bernoulli=0.3", "communicate=0.7", "importance=2")
+    again = "bernoulli: probability=0.1, nonempty=true"
+    texts = ("full", "subset=3", "bernoulli=0.3", again, "communicate=0.7", "importance=2")
     found = [as_participation(text) for text in texts]
     assert found == [Full(), UniformSubset(size=3), *RULES[2:]]
 

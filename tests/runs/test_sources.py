@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -157,6 +159,43 @@ def test_of_installed_packages_those_that_declare_plug_ins_are_followed(tmp_path
 @dataclass(frozen=True, kw_only=True)
 class MySolver(LBFGS):
     """A solver that is a field of a method."""
+
+
+def test_a_package_that_is_installed_elsewhere_is_one_file(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages/elsewhere"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from elsewhere import more\n")
+    (folder / "more.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(folder.parent))
+    assert own_files(importlib.import_module("elsewhere")) == [folder / "__init__.py"]
+
+
+def changed(images, rng, by=1.0):
+    return images + by
+
+
+def test_functions_count_and_what_partial_gives_them(tmp_path):
+    path = tmp_path / "function_for_this_test.py"
+    path.write_text("def f(x):\n    return x\n")
+    spec = spec_from_file_location("function_for_this_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["function_for_this_test"] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        given = [
+            [module.f],
+            [partial(module.f, 2)],
+            [partial(changed, by=module.f)],
+            [partial(partial(changed), module.f)],
+        ]
+        before = [sources(x) for x in given]
+        assert sources() not in before
+        path.write_text("def f(x):\n    return x + 1\n")
+        after = [sources(x) for x in given]
+        assert all(a != b for a, b in zip(before, after, strict=True))
+    finally:
+        del sys.modules["function_for_this_test"]
 
 
 def test_parts_of_a_method_count_too():
