@@ -190,11 +190,24 @@ def test_a_run_tells_its_fraction_to_the_methods_that_ask() -> None:
         (lambda: as_participation("subset=half"), "participation subset: size must be a whole number"),
         (lambda: as_participation("subset=2.5"), r"size must be a whole number, not '2\.5'"),
         (lambda: as_participation("bernoulli=2"), "probability must lie in"),
+        (lambda: as_participation(0.3), "participation must be a Participation or text such as 'subset=10', not 0.3"),
+        (lambda: WeightedSubset(size=1, weights=(1.0, float("inf"))), "weights must be positive finite numbers"),
     ],
 )
 def test_bad_arguments_are_named(wrong, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         wrong()
+
+
+def test_a_coin_that_never_fails_is_everybody() -> None:
+    assert CommunicateWithProbability(probability=1.0).law(3) == Full().law(3)
+    assert CommunicateWithProbability(probability=0.9).law(3).name == "rounds that skip communication"
+
+
+def test_rounds_tell_probabilities_that_differ() -> None:
+    alike, other = (next(WeightedSubset(size=1, weights=a).rounds(2, 0)).inclusion for a in ((2.0, 2.0), (1.0, 3.0)))
+    assert alike is None
+    assert other == (0.25, 0.75)
 
 
 def test_participation_from_text() -> None:

@@ -210,11 +210,17 @@ def test_crop_and_flip_move_and_mirror() -> None:
     assert np.sum((counts - 4000 / 162) ** 2 / (4000 / 162)) < 161 + 4 * np.sqrt(2 * 161)  # chi-squared, 4 deviations
 
 
-def test_a_part_of_the_images_is_moved_and_half_are_mirrored() -> None:
+def test_crop_flip_moves_a_part_of_the_images_and_mirrors_half() -> None:
     image = torch.arange(30.0).reshape(1, 1, 5, 6)
     found = crop_flip(image.expand(4000, -1, -1, -1), np.random.default_rng(0), moved=0.25)
     mirrored = image.flip(3)
     as_it_was, only_mirrored = (int((found == one).all(dim=(1, 2, 3)).sum()) for one in (image, mirrored))
+    plain, alike = np.random.default_rng(0), np.random.default_rng(0)
+    assert torch.equal(crop_flip(image, plain), crop_flip(image, alike, moved=1.0))
+    drawn = np.random.default_rng(0)
+    drawn.integers(0, 9, size=(2, 1, 1))
+    drawn.integers(0, 2, size=(1, 1))
+    assert plain.random() == alike.random() == drawn.random()  # nothing else is drawn where all are moved
     still = 0.5 * (0.75 + 0.25 / 81)  # one of 81 places is where it was
     for count in (as_it_was, only_mirrored):
         assert abs(count - 4000 * still) <= 5.0 * (4000 * still * (1.0 - still)) ** 0.5
