@@ -47,6 +47,8 @@ SKIPPED = "rounds that skip communication"
 GIVEN = "given cohorts"
 UNSTATED = "a law that is not stated"
 
+SELDOM = 1e-4  # active clients on average: with fewer it takes too many draws until there is one
+
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
@@ -287,7 +289,7 @@ class Bernoulli(Typed):
     Raises
     ------
     ValueError
-        If ``probability`` is out of range.
+        If ``probability`` is out of range; from ``rounds`` if it is below 1e-4/N and ``nonempty``.
 
     Examples
     --------
@@ -319,6 +321,11 @@ class Bernoulli(Typed):
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with a random number of active clients."""
+        if self.nonempty and self.probability * n_clients < SELDOM:
+            raise ValueError(
+                f"probability must be at least {SELDOM / n_clients:g} where cohorts of {n_clients} clients are drawn "
+                f"until somebody is active, not {self.probability:g}."
+            )
         rng = generator(seed, PARTICIPATION_STREAM)
         for n in count():
             active = rng.random(n_clients) < self.probability

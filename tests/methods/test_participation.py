@@ -181,6 +181,10 @@ def test_a_run_tells_its_fraction_to_the_methods_that_ask() -> None:
         (lambda: UniformSubset(size=0), "size must be at least 1, not 0"),
         (lambda: next(UniformSubset(size=6).rounds(5, 0)), "size must not exceed the number of clients, 5"),
         (lambda: Bernoulli(probability=0.0), r"probability must lie in \(0, 1\], not 0"),
+        (
+            lambda: next(Bernoulli(probability=1e-5, nonempty=True).rounds(5, 0)),
+            "at least 2e-05 where cohorts of 5 clients are drawn until somebody is active, not 1e-05",
+        ),
         (lambda: CommunicateWithProbability(probability=1.5), r"probability must lie in \(0, 1\], not 1\.5"),
         (lambda: Schedule(clients=()), "clients must hold at least one round"),
         (lambda: Schedule(clients=((0, 0),)), "clients must not name a client twice"),
@@ -197,6 +201,12 @@ def test_a_run_tells_its_fraction_to_the_methods_that_ask() -> None:
 def test_bad_arguments_are_named(wrong, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         wrong()
+
+
+def test_cohorts_of_which_few_are_not_empty_are_drawn() -> None:
+    rounds = first(Bernoulli(probability=1e-4 / 3, nonempty=True), 3, 2)
+    assert [len(r.clients) for r in rounds] == [1, 1]
+    next(Bernoulli(probability=1e-300).rounds(3, 0))  # an empty cohort is no error
 
 
 def test_a_coin_that_never_fails_is_everybody() -> None:
