@@ -259,10 +259,10 @@ def test_the_yardstick_is_fedavg():
 
 
 def test_the_papers_numbers_are_beside_its_own_data_alone():
-    columns = {"round": [0, 1], "accuracy": [0.1, 0.98], "server": [0.1, 0.98]}
+    columns = {"round": [0, 1], "floats_up": [0, 30], "accuracy": [0.1, 0.98], "server": [0.1, 0.98]}
     for data, shown in (("mnist", True), ("digits", False)):
         key = {"target": 0.972, "data": data}
-        trace = Trace(columns=columns, status="converged", theta=None, parameters={"key": key})
+        trace = Trace(columns=columns, status="converged", theta=np.zeros(3), parameters={"key": key})
         rows = feddyn_table2.tabulate({f"10%, iid: {name}": trace for name in feddyn_table2.LEGEND})
         assert [row["FedDyn"] for row in rows] == ["1", "1"]
         assert all(("FedDyn, paper" in row) is shown for row in rows)
