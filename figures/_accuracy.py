@@ -124,25 +124,20 @@ def models_sent(trace: Trace, accuracy: float, active: int, column: str = "accur
     >>> models_sent(trace, 0.8, 2), models_sent(trace, 0.95, 2)
     ('10', '> 23 (90.0%)')
     """
-    hit = _first(trace, accuracy, column)
+    hit = first_reached(trace, accuracy, column)
     sent = trace["floats_up"][-1 if hit is None else hit] / (math.prod(trace.theta.shape) * active)
     return f"> {sent:.0f} ({100 * trace[column].max():.1f}%)" if hit is None else f"{sent:.0f}"
 
 
 def first_reached(trace: Trace, accuracy: float, column: str = "accuracy") -> int | None:
-    """Return the first recorded round with at least this accuracy; None if there is none.
+    """Return the place of the first row with at least this accuracy; None if there is none.
 
     Examples
     --------
     >>> columns = {"round": [0, 5, 10], "accuracy": [0.1, 0.8, 0.9]}
     >>> trace = Trace(columns=columns, status="max_rounds", theta=None)
     >>> first_reached(trace, 0.8), first_reached(trace, 0.95)
-    (5, None)
+    (1, None)
     """
-    hit = _first(trace, accuracy, column)
-    return None if hit is None else int(trace["round"][hit])
-
-
-def _first(trace: Trace, accuracy: float, column: str) -> int | None:
     hits = np.flatnonzero(trace[column] >= accuracy)
     return int(hits[0]) if len(hits) else None

@@ -28,8 +28,8 @@ _DOCUMENTED = (property, functools.cached_property, classmethod, staticmethod, F
 # Pictures of the documentation that are named after their data, by figure.
 PICTURES = {
     "afedpd_table2": ["afedpd_table2_cifar10"],
-    "feddyn_table5": ["feddyn_table5_cifar10"],
     "feddyn_table2": ["feddyn_table2_mnist"],
+    "feddyn_table5": ["feddyn_table5_cifar10"],
     "fig1a_floats": ["fig1a_mnist_floats"],
     "fig1a_gradients": ["fig1a_mnist_gradients", "fig1d_cifar10_gradients"],
     "fig1a_methods": ["fig1a_mnist", "fig1d_cifar10"],

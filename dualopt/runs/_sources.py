@@ -64,8 +64,7 @@ def _files_of(x: Any) -> Iterator[Path]:
     for kind in (*type(x).__mro__, *([x] if isinstance(x, FunctionType) else ())):
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None)
-        package = kind.__module__.partition(".")[0]
-        if package == "numpy" or (package in sys.stdlib_module_names and package != "__main__"):
+        if str(kind.__module__).partition(".")[0] in {"numpy", *sys.stdlib_module_names}:
             continue
         if module is not None and file is not None and Path(__file__).parents[1] not in Path(file).resolve().parents:
             yield from own_files(module)
