@@ -29,6 +29,9 @@ LEFT_OUT = {
 }
 
 
+UNCHANGED = sys.stdlib_module_names | {"numpy"}  # packages whose classes and functions do not count
+
+
 def sources(objects: Iterable[Any] = (), *, packages: Iterable[str] = ()) -> str:
     """Return a hash of the code of ``dualopt``, of the classes of some objects, and of some packages.
 
@@ -64,7 +67,7 @@ def _files_of(x: Any) -> Iterator[Path]:
     for kind in (*type(x).__mro__, *([x] if isinstance(x, FunctionType) else ())):
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None)
-        if str(kind.__module__).partition(".")[0] in {"numpy", *sys.stdlib_module_names}:
+        if str(kind.__module__).partition(".")[0] in UNCHANGED:
             continue
         if module is not None and file is not None and Path(__file__).parents[1] not in Path(file).resolve().parents:
             yield from own_files(module)
