@@ -33,6 +33,7 @@ from .methods import (
     FedDR as FedDR,
     FedDualAvg as FedDualAvg,
     FedDyn as FedDyn,
+    FedDynSAM as FedDynSAM,
     FedPD as FedPD,
     FedProx as FedProx,
     FedSAM as FedSAM,

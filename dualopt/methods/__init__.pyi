@@ -28,6 +28,7 @@ from .fedcm import FedCM as FedCM
 from .feddr import FedDR as FedDR
 from .feddualavg import FedDualAvg as FedDualAvg
 from .feddyn import FedDyn as FedDyn
+from .feddynsam import FedDynSAM as FedDynSAM
 from .fedpd import FedPD as FedPD
 from .fedprox import FedProx as FedProx
 from .fedsam import FedSAM as FedSAM

@@ -35,10 +35,10 @@ class FedSpeed(Sharp, FedADMM):
         - \theta\bigr)
 
     The gradient of the loss is taken at :math:`\theta_j + r\, g/(|g| + \epsilon)`, :math:`g = \nabla f_j(\theta_j)`,
-    on the same rows. Only solvers that take plain steps suit: ``Gradient`` or ``SGD``, a number of steps. The paper
-    was not at hand: the step is as the A-FedPD paper describes it, the average is recalled. Starts as FedADMM. The
-    authors' code takes the mean of all duals in place of the active ones; that is :class:`dualopt.methods.FedDyn` with
-    sharpness-aware gradients, and it does not drift where clients are missing.
+    on the same rows. Only solvers that take plain steps suit: ``Gradient`` or ``SGD``, a number of steps. Starts as
+    FedADMM. The paper was not at hand: the step is as the A-FedPD paper describes it, what is sent and averaged as in
+    two implementations by others. The authors' own code takes the mean of all duals in place of the active ones, and
+    does not drift where clients are missing: :class:`dualopt.methods.FedDynSAM`.
 
     Parameters
     ----------

@@ -112,10 +112,10 @@ def test_local_gradients_are_those_at_the_local_models(name: str) -> None:
             np.testing.assert_allclose(s.local_gradients, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_sharpness_aware_methods_are_three() -> None:
+def test_sharpness_aware_methods_are_four() -> None:
     """Otherwise the test above would say nothing, or nothing of the others."""
     aware = {name for name, kind in ALGORITHMS.items() if is_sharpness_aware(kind())}
-    assert aware == {"a-fedpdsam", "fedsam", "fedspeed"}
+    assert aware == {"a-fedpdsam", "feddynsam", "fedsam", "fedspeed"}
 
 
 def test_samplers_have_local_models_and_no_local_gradients() -> None:

@@ -21,6 +21,7 @@ from dualopt.methods import (
     FedAvg,
     FedCM,
     FedDyn,
+    FedDynSAM,
     FedProx,
     FedSAM,
     FedSpeed,
@@ -52,7 +53,7 @@ def test_the_parameters_are_those_of_the_papers() -> None:
         algorithm: Any = feddyn_table5.method(name)
         assert type(algorithm) is kind
         assert (algorithm.solver.step, algorithm.solver.epochs, algorithm.solver.decay) == (0.1, 5, 0.998)
-    theirs = [FedAvg, FedCM, Scaffold, FedSAM, FedADMM, FedDyn, FedSpeed, AFedPD, AFedPDSAM]
+    theirs = [FedAvg, FedCM, Scaffold, FedSAM, FedADMM, FedDyn, FedSpeed, FedDynSAM, AFedPD, AFedPDSAM]
     for name, kind in zip(afedpd_table2.LEGEND, theirs, strict=True):
         algorithm = afedpd_table2.method(name)
         assert type(algorithm) is kind

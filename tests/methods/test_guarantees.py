@@ -420,6 +420,7 @@ SUGGESTED = [
             ("a-fedpdsam", "rho"),
             ("fedadmm", "rho"),
             ("feddyn", "alpha"),
+            ("feddynsam", "alpha"),
             ("fedprox", "mu_prox"),
             ("fedspeed", "rho"),
         )
@@ -477,6 +478,7 @@ PLAIN = [
     ("a-fedpdsam", {"rho": 5.0}, 1.0 / 15.0),
     ("fedcm", {"alpha": 0.5, "stop": Steps(steps=4)}, 0.1 / (0.5 * 4.0)),
     ("feddualavg", {}, 0.1),
+    ("feddynsam", {"alpha": 5.0}, 1.0 / 15.0),
     ("fedsam", {}, 0.1),
     ("fedspeed", {"rho": 5.0}, 1.0 / 15.0),
     ("scaffnew", {}, 2.0 / 10.5),

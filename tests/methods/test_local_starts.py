@@ -20,7 +20,7 @@ ALGORITHMS = discover(dualopt.methods)
 OWN = ("anderson-fedsplit", "apda-inexact", "consensus-fedsplit", "corrected-dualfl", "corrected-optimized-dualfl")
 OWN += ("adaptive-dualfl", "dual-lbfgs", "dualfl", "feddr", "fedpd", "fedsplit", "gap-restarted-dualfl")
 OWN += ("old-dual-fedpd", "optimized-dualfl", "restarted-dualfl", "restarted-optimized-dualfl")
-SERVER = ("a-fedpd", "a-fedpdsam", "fedadmm", "feddyn", "fedprox", "fedspeed", "fivegcs", "growing-feddyn")
+SERVER = ("a-fedpd", "a-fedpdsam", "fedadmm", "feddyn", "feddynsam", "fedprox", "fedspeed", "fivegcs", "growing-feddyn")
 SERVER += ("sampled-dualfl",)
 
 

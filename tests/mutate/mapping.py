@@ -240,6 +240,7 @@ METHODS = {
         "FedPD, old dual",
         Selected("tests/methods/test_fedpd_yardstick.py"),
     ),
+    "feddynsam": _method("feddynsam", "", Selected("tests/methods/test_arguments.py", "feddynsam")),
     "_sharpness": _method("a_fedpdsam", "", Selected("tests/methods/test_fedsam.py")),
     "fedprox": _method("fedprox", "FedProx", claims=("fedprox_bias",)),
     "fedsam": _method("fedsam", ""),

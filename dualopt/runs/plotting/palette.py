@@ -64,6 +64,7 @@ METHODS = {
     "corrected-optimized-dualfl": "CorrectedOptimizedDualFL",
     "growing-feddyn": "GrowingFedDyn",
     "a-fedpdsam": "A-FedPDSAM",
+    "feddynsam": "FedDynSAM",
     "fedspeed": "FedSpeed",
     "fedsam": "FedSAM",
     "fedcm": "FedCM",

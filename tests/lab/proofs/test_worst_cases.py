@@ -39,6 +39,7 @@ REFUSED = {
     "fedavg",  # many local steps
     "fedcm",  # many local steps
     "feddualavg",  # many local steps
+    "feddynsam",
     "fedsam",
     "fedspeed",
     "gap-restarted-dualfl",
