@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from figures._settings import SEED, SHUFFLED
 __all__ = [
     "CLIENTS",
     "LAYERS",
+    "LEGEND",
     "SPLITS",
     "WEIGHT_DECAY",
     "Images",
+    "Row",
     "active",
     "epochs_of",
     "images",
@@ -29,6 +31,7 @@ __all__ = [
     "pooled",
 ]
 
+LEGEND = {"feddyn": "FedDyn", "scaffold": "SCAFFOLD", "fedavg": "FedAvg", "fedprox": "FedProx"}
 CLIENTS = 100
 LAYERS = (200, 200)  # as the authors' code has them: "200 and 100" of Appendix A.2 are those of MNIST and of EMNIST
 SPLITS = {"iid": None, "Dirichlet 0.6": 0.6, "Dirichlet 0.3": 0.3}
@@ -42,6 +45,16 @@ EPOCHS = {"feddyn": 50, "scaffold": 50, "fedavg": 10, "fedprox": 10}
 EPOCHS_OF_ALL = EPOCHS | {"fedavg": 20, "fedprox": 20}
 POOLED_EPOCHS = 10  # before the rate is halved, as it is twice; the paper takes 50, which needs minutes more
 HELD_OUT = 5  # of data without a test part, one row in so many
+
+
+class Row(NamedTuple):
+    """An accuracy of the paper's tables, and the models sent until it over those of a round of FedAvg."""
+
+    accuracy: float  # percent
+    feddyn: int
+    scaffold: int  # two models a round
+    fedavg: int
+    fedprox: int
 
 
 def active(percent: int) -> Participation:
@@ -80,11 +93,15 @@ class Images:
     center: Any = 0.0
     unit: Any = 1.0
 
-    def network(self, split: str) -> MLP:
-        """Return the network of 100 clients with one of ``SPLITS``."""
+    def clients(self, split: str) -> list[np.ndarray]:
+        """Return the rows of each of 100 clients in one of ``SPLITS``."""
         alpha = SPLITS[split]
         rule, options = ("iid", {}) if alpha is None else ("dirichlet-clients", {"alpha": alpha})
-        return self._network(partition(rule, self.y, CLIENTS, seed=SEED, **options))
+        return partition(rule, self.y, CLIENTS, seed=SEED, **options)
+
+    def network(self, split: str) -> MLP:
+        """Return the network of the clients of a split."""
+        return self._network(self.clients(split))
 
     def together(self) -> MLP:
         """Return the network with all rows at one client."""

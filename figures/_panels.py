@@ -51,6 +51,7 @@ def draw_panels(
     width: str,
     height: float = 1.9,
     share_y: bool = True,
+    plain: bool = False,
 ) -> Figure:
     """Draw logarithmic panels.
 
@@ -68,6 +69,8 @@ def draw_panels(
         Of a panel, in inches.
     share_y : bool, default True
         Whether the panels of one row share their vertical axis.
+    plain : bool, default False
+        Whether vertical axes are short and have plain numbers.
     """
     least = LEAST if share_y else LEAST_WITH_TICKS
     shape = {"height": height, "width": width, "least": least}
@@ -86,6 +89,8 @@ def draw_panels(
                 axes.axhline(panel.level, color="0.4", linestyle=(0, (5, 3)), linewidth=1.0, zorder=1, label="_level")
             if panel.ylim is not None:
                 axes.set_ylim(*panel.ylim)
+    for axes in grid.flat if plain else ():
+        plain_ticks(axes)
     plotting.titled(figure, title)
     figure.unnamed.append(list(grid.flat))
     return figure

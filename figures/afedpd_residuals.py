@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from dualopt.runs.trace import Trace
 from figures._drift import CLIENTS, KINDS, RHO, drift_traces, name_of
-from figures._panels import Panel, draw_panels, plain_ticks
+from figures._panels import Panel, draw_panels
 from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw"]
@@ -48,10 +48,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         panels.append(Panel(lines=lines, title=kind, xlabel="rounds $t$", ylabel=ylabel))
     data = settings.title.partition(",")[0]
     where = f"{data}, {PERCENT}% of {CLIENTS} Dirichlet(0.3) clients, $\\rho$ = {RHO:g}"
-    figure = draw_panels([panels], legend=LEGEND, title=where, width=settings.width, height=2.6)
-    for axes in figure.axes:
-        plain_ticks(axes)
-    return figure
+    return draw_panels([panels], legend=LEGEND, title=where, width=settings.width, height=2.6, plain=True)
 
 
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:

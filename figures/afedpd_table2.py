@@ -34,12 +34,12 @@ from dualopt.spec import described
 from figures._by_cell import NOT_RUN, by_cell, said_not_run
 from figures._feddyn_images import Images
 from figures._image_networks import network, pictures
-from figures._panels import Panel, draw_panels, plain_ticks
+from figures._panels import Panel, draw_panels
 from figures._settings import SEED, Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
-TIME = "9 hours"
+TIME = "10 hours"
 BY_NAME = True  # it needs PyTorch, too
 
 CLIENTS, ACTIVE, STEPS = 100, 10, 50  # "C = 100 and P = 10 under training local 50 iterations"
@@ -104,10 +104,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             )
         rows.append(panels)
     title = f"{settings.data}: a small CNN, {ACTIVE} of {CLIENTS} clients a round, {STEPS} steps"
-    figure = draw_panels(rows, legend=LEGEND, title=title, width=settings.width, height=2.0)
-    for axes in figure.axes:
-        plain_ticks(axes)
-    return figure
+    return draw_panels(rows, legend=LEGEND, title=title, width=settings.width, height=2.0, plain=True)
 
 
 def _usual(traces: Mapping[str, Trace]) -> tuple[float, float]:

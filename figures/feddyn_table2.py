@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -13,27 +12,28 @@ from dualopt.methods.participation import Full
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
 from figures._accuracy import accuracy_trace, models_sent
-from figures._feddyn_images import CLIENTS, LAYERS, WEIGHT_DECAY, Images, active, epochs_of, images, method, pooled
-from figures._panels import Panel, draw_panels, plain_ticks
+from figures._feddyn_images import (
+    CLIENTS,
+    LAYERS,
+    LEGEND,
+    WEIGHT_DECAY,
+    Images,
+    Row,
+    active,
+    epochs_of,
+    images,
+    method,
+    pooled,
+)
+from figures._panels import Panel, draw_panels
 from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
 TIME = "half an hour"
 
-
-class Row(NamedTuple):
-    """A row of Table 2 (100% and 10% active) or Table 5 (1%), in models sent over those of a round of FedAvg."""
-
-    accuracy: float  # percent
-    feddyn: int
-    scaffold: int  # two models a round
-    fedavg: int
-    fedprox: int
-
-
-# Digits of FedDyn's 11 (100%, 0.6) and FedAvg's 79 (10%, 0.3) were unreadable in our copy: they follow from the ratios
-# printed beside them, which leave 76 to 79 for the latter.
+# Table 2 (100% and 10% active) and Table 5 (1%). Digits of FedDyn's 11 (100%, 0.6) and FedAvg's 79 (10%, 0.3) were
+# unreadable in our copy: they follow from the ratios printed beside them, which leave 76 to 79 for the latter.
 PAPER = {
     (100, "iid"): (Row(97.2, 9, 18, 31, 28), Row(98.2, 38, 72, 194, 445)),
     (100, "Dirichlet 0.6"): (Row(97.1, 11, 24, 38, 34), Row(98.1, 39, 108, 157, 416)),
@@ -45,7 +45,6 @@ PAPER = {
     (1, "Dirichlet 0.6"): (Row(97.2, 180, 332, 199, 166), Row(98.2, 486, 1502, 863, 754)),
     (1, "Dirichlet 0.3"): (Row(97.2, 157, 318, 169, 177), Row(98.2, 521, 954, 951, 974)),
 }
-LEGEND = {"feddyn": "FedDyn", "scaffold": "SCAFFOLD", "fedavg": "FedAvg", "fedprox": "FedProx"}
 THEIRS = "mnist"  # of the paper's numbers
 COLUMNS = {"mean of all": "accuracy", "server's": "server"}
 EVERY = {100: 1, 10: 1, 1: 5}  # rounds between looks at the test rows, which at 1% take as long as a round
@@ -102,10 +101,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     n = len(_images(settings).y)
     title = f"{settings.data}: network {'-'.join(map(str, LAYERS))}, {n:,} rows at {CLIENTS} clients"
     legend = {name: f"{words}, {_epochs(name, percents)} epochs a round" for name, words in LEGEND.items()}
-    figure = draw_panels(rows, legend=legend, title=title, width=settings.width, height=2.2)
+    figure = draw_panels(rows, legend=legend, title=title, width=settings.width, height=2.2, plain=True)
     for axes in figure.axes:
         axes.axhline(pooled_error, color="0.4", linestyle=":", linewidth=1.0, zorder=1)
-        plain_ticks(axes)
     return figure
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -12,39 +11,26 @@ from dualopt.app.cli.progress import run_progress
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.methods import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
 from dualopt.objectives.augmentation import crop_flip
-from dualopt.problem.data import partition
 from dualopt.runs.trace import Trace
 from dualopt.solvers import SGD
 from dualopt.spec import described
 from figures._accuracy import accuracy_trace, models_sent
 from figures._by_cell import NOT_RUN, by_cell, said_not_run
-from figures._feddyn_images import CLIENTS, SPLITS, active
+from figures._feddyn_images import CLIENTS, LEGEND, Row, active
 from figures._image_networks import network, pictures
-from figures._panels import Panel, draw_panels, plain_ticks
-from figures._settings import SEED, Settings
+from figures._panels import Panel, draw_panels
+from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
 TIME = "5 hours"
 BY_NAME = True  # it needs PyTorch, too
 
-
-class Row(NamedTuple):
-    """The lower accuracy of a split, and the models sent until it over those of a round of FedAvg, of the paper."""
-
-    accuracy: float  # percent
-    feddyn: int
-    scaffold: int  # two models a round
-    fedavg: int
-    fedprox: int
-
-
-PAPER = {
+PAPER = {  # the lower accuracy of each split
     "iid": Row(81.6, 543, 1150, 603, 707),
     "Dirichlet 0.6": Row(80.0, 436, 1100, 673, 623),
     "Dirichlet 0.3": Row(78.0, 452, 1272, 653, 497),
 }
-LEGEND = {"feddyn": "FedDyn", "scaffold": "SCAFFOLD", "fedavg": "FedAvg", "fedprox": "FedProx"}
 THEIRS = "cifar10"  # of the paper's numbers
 # Appendix A.2: "0.1 for learning rate, 5 for epochs, and 10^-3 for weight decay". Decay, alpha and mu were searched in
 # [0.992, 0.998, 1], [1e-3, 1e-2, 1e-1] and [1e-2, 1e-3, 1e-4], and what was found is not told: fixed here beforehand,
@@ -82,10 +68,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             )
         )
     title = f"{settings.data}: the CNN of FedDyn, {CLIENTS} clients, each active with 1%"
-    figure = draw_panels([panels], legend=LEGEND, title=title, width=settings.width, height=2.2)
-    for axes in figure.axes:
-        plain_ticks(axes)
-    return figure
+    return draw_panels([panels], legend=LEGEND, title=title, width=settings.width, height=2.2, plain=True)
 
 
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
@@ -140,10 +123,10 @@ def _run(settings: Settings, label: str) -> Trace:
     rounds, target = max(1, ROUNDS * settings.rounds // 100), PAPER[split].accuracy / 100.0
 
     def compute(checkpoint: Checkpoint) -> Trace:
-        data, alpha = pictures(settings.data, settings.data_home, settings.rows), SPLITS[split]
-        rule, options = ("iid", {}) if alpha is None else ("dirichlet-clients", {"alpha": alpha})
-        clients = partition(rule, data.y, CLIENTS, seed=SEED, **options)
-        f = network(data, clients, ridge=WEIGHT_DECAY, augment=partial(crop_flip, moved=MOVED), precision=PRECISION)
+        data = pictures(settings.data, settings.data_home, settings.rows)
+        f = network(
+            data, data.clients(split), ridge=WEIGHT_DECAY, augment=partial(crop_flip, moved=MOVED), precision=PRECISION
+        )
         with run_progress(settings.console, label, rounds) as progress:
             return accuracy_trace(
                 algorithm,

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
 from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, grid, problem
-from figures._panels import Panel, draw_panels, plain_ticks
+from figures._panels import Panel, draw_panels
 from figures._race import Contestant, race
 from figures._settings import Settings
 
@@ -75,10 +75,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             )
         )
     title = "FedDyn's synthetic problem, 20 devices, 2 active, parameters tuned"
-    figure = draw_panels([panels], legend=LEGEND, title=title, width=settings.width, height=2.4, share_y=False)
-    for axes in figure.axes:
-        plain_ticks(axes)
-    return figure
+    return draw_panels(
+        [panels], legend=LEGEND, title=title, width=settings.width, height=2.4, share_y=False, plain=True
+    )
 
 
 def caption(traces: Mapping[str, Trace], settings: Settings) -> str:

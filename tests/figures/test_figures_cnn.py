@@ -31,7 +31,7 @@ from dualopt.objectives.augmentation import crop_flip
 from dualopt.problem.data import partition
 from dualopt.problem.data.brightness import brightness_shift
 from dualopt.runs.trace import Trace
-from figures import _program, _settings, afedpd_table2, feddyn_table5
+from figures import _feddyn_images, _program, _settings, afedpd_table2, feddyn_table5
 from figures._feddyn_images import active, images
 from figures._image_networks import network, pictures
 from figures._settings import Settings
@@ -93,6 +93,7 @@ def test_bright_clients_have_their_pixels_changed_and_the_rest_as_it_is() -> Non
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two methods, few clients, one or two steps."""
+    monkeypatch.setattr(_feddyn_images, "CLIENTS", 6)
     for module in (afedpd_table2, feddyn_table5):
         monkeypatch.setattr(module, "CLIENTS", 6)
         monkeypatch.setattr(module, "EVERY", 2)
