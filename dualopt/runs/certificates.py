@@ -299,8 +299,8 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
         best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * convexity)))
     if sums.dual is not None and m > 0:
         conjugate, conjugates, duals, error = of_dual
-        lowest, room = least(sums.dual / sums.total, of_clients * duals + error, m, regulariser)
-        room += value_error + of_clients * conjugates + 4.0 * sys.float_info.epsilon * abs(energy)
+        lowest, room = least(sums.dual / sums.total, of_clients * duals + error + lost, m, regulariser)
+        room += value_error + of_clients * conjugates + lost + 4.0 * sys.float_info.epsilon * abs(energy)
         gap = energy + conjugate - lowest
         # false for NaN; a bound that is negative beyond rounding is none
         if -room <= gap and (bound := _rounded_up(max(gap, 0.0) + room)) < best.gap:

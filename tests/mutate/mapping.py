@@ -516,6 +516,7 @@ TABLE |= {
             Selected("dualopt/runs/certificates.py"),
             Selected("tests/runs/test_certificate_allowances.py"),
             Selected("tests/runs/test_certificates.py"),
+            Selected("tests/runs/test_free_intercept.py"),
             Selected("tests/theory/test_quantities.py", "conjugates|dual|fista|bound|product"),
             Selected(UNEQUAL, "certificate|conjugates|dual_form|gradient_form|greatest_mu_understates"),
         ),

@@ -16,9 +16,9 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from dualopt.objectives import Objective, objective
+from dualopt.objectives import Objective, Quadratic, objective, reweighted
 from dualopt.objectives._rounding import Rounding
-from dualopt.objectives.local_problem import Evaluation
+from dualopt.objectives.local_problem import Evaluation, LocalProblem
 from dualopt.runs import certificates, cuts
 from dualopt.runs.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
 from dualopt.solvers import LocalSolution
@@ -149,8 +149,18 @@ def value_error(f: Stated, h: float) -> float:
 
 
 THETA = np.array([1.0, -2.0])
+
+
+class Absent(Tilted):
+    """No regulariser: the gradient is the subgradient, and no subtraction is charged."""
+
+    def minimal_subgradient(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return gradient
+
+
 REGULARISERS = {
     "none": NONE,
+    "absent": Absent(np.zeros(2)),
     "linear, negative": Tilted(np.array([3.0, 15.0])),  # so much so that the energy of three clients is too
     "quadratic": Tilted(np.array([-0.5, -0.25]), mu=1.5),
 }
@@ -181,11 +191,155 @@ def test_the_gradient_form(coarse: None, n: int, h: Tilted, mu: tuple[float, ...
     assert bound.rounding == pytest.approx(gap - norm(subgradient) ** 2 / (2 * total), rel=1e-13)
 
 
+@dataclass
+class Weighted(Stated):
+    """The same, and clients that count 1, 2 and 5 times."""
+
+    weights = unequal_weights = (1.0, 2.0, 5.0)
+    shares = (0.125, 0.25, 0.625)
+
+
+@pytest.mark.parametrize("h", REGULARISERS.values(), ids=REGULARISERS)
+def test_with_weights_products_are_charged_too(coarse: None, h: Tilted) -> None:
+    plain = stated(regulariser=h)
+    f: Any = Weighted(plain.values, plain.gradients, plain.errors, plain.mu, plain.mu_rounding, h)
+    share = gamma(2 * 3 + 4)  # of N sums and N products
+    lost = 3 * 2 * TINY / 8  # by products that underflow
+
+    def weighed(numbers: Any) -> Any:
+        return sum(s * np.asarray(x) for s, x in zip(f.shares, numbers, strict=True))
+
+    m = weighed(proven(f)) - share * weighed(map(abs, proven(f)))
+    value, gradient = h.value(THETA), weighed(f.gradients)
+    subgradient = gradient + h.slope + h.mu * THETA
+    of_value = weighed(f.errors.value) + share * weighed(map(abs, f.values)) + lost
+    of_value += gamma(2 + 8) * abs(value) + 2 * TINY * (1 + h.mu)
+    slope = norm(subgradient) * (1 + gamma(2 + 8)) + 4 * EPS * norm(subgradient - gradient)
+    slope += weighed(f.errors.gradient) + share * weighed(map(norm, f.gradients)) + lost
+    total = m + h.mu - (UNIT * (abs(m) + h.mu) if h.mu else 0.0)
+    bound = certificate(f, THETA)
+    assert bound.energy == pytest.approx(weighed(f.values) + value, rel=1e-14)
+    assert bound.gap == pytest.approx(rounded_up(slope**2 / (2 * total) + 2 * of_value), rel=1e-13)
+
+    f.gradients = f.gradients + 500.0  # the gradient form is far larger
+    dual, conjugates = np.array([[-1.0, -2.5], [0.5, -1.0], [-2.0, 0.5]]), np.array([40.0, 5.0, -2.0])
+    error = np.array([0.25, 0.5, 1.0])
+    center = -weighed(dual) / m
+    x = (center - h.slope / m) / (1 + h.mu / m)
+    inside, outside, of_x = m / 2 * norm(center) ** 2, m / 2 * norm(x - center) ** 2, h.value(x)
+    room = gamma(2 + 16) * (inside + outside + abs(of_x)) + 2 * TINY * (1 + m + h.mu)
+    distance = share * weighed(map(norm, dual)) + weighed(error) + lost
+    room += distance * norm(x) + distance**2 / (2 * m)
+    room += of_value + share * weighed(map(abs, conjugates)) + lost + 4 * UNIT * abs(bound.energy)
+    gap = bound.energy + weighed(conjugates) - (outside + of_x - inside)
+    assert gap > 0
+    bound = certificate(f, THETA, DualPoint(dual, conjugates, error))
+    assert (bound.kind, bound.gap) == ("dual", pytest.approx(rounded_up(gap + room), rel=1e-13))
+
+
+class NearlyFlat(Stated):
+    """Together with the regulariser below, strong convexity that rounding may have made."""
+
+    mean_mu = -31 / 64
+
+
 def test_a_sum_of_strong_convexity_that_is_not_positive_certifies_nothing(exact: None) -> None:
     f = stated(1, mu=(0.1,))  # all of it is rounding
     assert certificate(f, THETA).gap == math.inf
     f = stated(1, Tilted(np.zeros(2), mu=0.25), mu=(0.1,))
     assert certificate(f, THETA).gap < math.inf
+
+
+@pytest.mark.parametrize(("mu", "certified"), [(33 / 64, False), (34 / 64, True)])
+def test_strong_convexity_that_is_all_rounding_is_none(coarse: None, mu: float, certified: bool) -> None:
+    given = stated(1)
+    h = Tilted(np.zeros(2), mu=mu)  # (33 - 31)/64 is UNIT (33 + 31)/64
+    f: Any = NearlyFlat(given.values, given.gradients, given.errors, given.mu, given.mu_rounding, h)
+    assert (certificate(f, THETA).gap < math.inf) == certified
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.5], ids=["flat", "strongly convex"])
+def test_the_form_of_cuts(coarse: None, monkeypatch: pytest.MonkeyPatch, mu: float) -> None:
+    """Bounds from elsewhere: of E* from the gradient and from dual points, for an E that may be v larger."""
+    f, h = stated(mu=(mu,) * 3), NONE
+    f.free_intercept = mu > 0
+    f.mu_rounding = np.zeros(3)
+    bounds, given = [math.inf], list[Any]()
+
+    def lower_bound(objective: Any, theta: Any, above: float, cuts: Any, ask: Any) -> list[float]:
+        given.append((objective, theta, above, len(cuts), ask(2 * THETA).constant))
+        return bounds
+
+    monkeypatch.setattr(certificates, "is_bounded", lambda objective: True)
+    monkeypatch.setattr(certificates, "lower_bound", lower_bound)
+    energy, v = mean(f.values), value_error(f, h.value(THETA))
+    point = DualPoint(f.gradients, np.zeros(3), None)
+
+    def judged(*below: float) -> Certificate:
+        bounds[:] = [energy - b for b in below]
+        return certificate(f, THETA, point if len(below) > 1 else None)
+
+    bound = judged(3.0)
+    assert (bound.kind, bound.energy) == ("gradient", pytest.approx(energy, rel=1e-14))
+    assert bound.gap == pytest.approx(rounded_up(3.0 + 2 * v), rel=1e-13)
+    assert bound.rounding == pytest.approx(2 * v, rel=1e-13)
+    objective, theta, above, n, other = given[-1]
+    assert (objective, n, f.asked[-1].tolist()) == (f, 1, (2 * THETA).tolist())
+    assert (theta is THETA, above) == (True, pytest.approx(energy + v, rel=1e-14))
+    assert other == cuts.cut_of_gradient(f, 2 * THETA, certificates.certificate_sums(f, 2 * THETA)).constant
+    assert judged(3.0, 2.0)[1:3] == (pytest.approx(rounded_up(2.0 + 2 * v), rel=1e-13), "dual")
+    assert given[-1][3] == 2
+    assert judged(3.0, 3.0).kind == judged(2.0, 3.0).kind == "gradient"
+    assert judged(-v, 3.0).gap == pytest.approx(rounded_up(v), rel=1e-13)
+    assert judged(-1.1 * v, 3.0).kind == "dual"  # the first is above what is sure to be above
+    nothing = judged(math.inf, math.inf)
+    assert nothing == (nothing.energy, math.inf, "gradient", nothing.gradient_norm, 0.0)
+    monkeypatch.setattr(certificates, "is_bounded", lambda objective: False)
+    assert judged(3.0).gap == math.inf
+
+
+@pytest.mark.parametrize("mu", [-0.5, 0.0], ids=["concave", "flat"])
+def test_dual_points_say_nothing_where_only_the_regulariser_is_convex(exact: None, mu: float) -> None:
+    f = stated(regulariser=REGULARISERS["quadratic"], mu=(mu,) * 3)
+    f.mu_rounding = np.zeros(3)
+    alone = certificate(f, THETA)
+    assert alone.gap < math.inf
+    for conjugate in np.arange(-100.0, 100.0, 0.5):
+        point = DualPoint(f.gradients, np.full(3, conjugate), np.full(3, 0.25))
+        assert certificate(f, THETA, point) == alone
+
+
+def test_dual_points_are_those_of_the_user_s_clients() -> None:
+    f = Quadratic(A=np.stack([np.eye(2), 3 * np.eye(2)]), b=np.array([[1.0, 2.0], [-1.0, 0.5]]))
+    evaluation = LocalProblem(objective=f).evaluate(POINTS[:2])
+    solution = LocalSolution(POINTS[:2], evaluation, evaluation.value, 0.0, (), (1.0,) * 2, ("converged",) * 2)
+    own, scaled = dual_point(f, solution), dual_point(reweighted(f, [1.0, 4.0]), solution)
+    assert own is not None
+    assert scaled is not None
+    assert (scaled.dual.tolist(), scaled.conjugate.tolist()) == (own.dual.tolist(), own.conjugate.tolist())
+
+
+def test_nothing_is_cast_where_nothing_is_certified(coarse: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    ridge = Tilted(np.zeros(2), mu=0.5)
+    for mu, h, dtype in ((0.0, NONE, np.float32), (0.25, NONE, np.float64), (0.0, ridge, np.float64)):
+        f = stated(regulariser=h, mu=(mu,) * 3)
+        f.mu_rounding = np.zeros(3)
+        certificate(f, THETA.astype(np.float32))
+        assert f.asked[-1].dtype == dtype
+    monkeypatch.setattr(certificates, "is_bounded", lambda objective: True)
+    monkeypatch.setattr(certificates, "lower_bound", lambda *given: [0.0])
+    f = stated(mu=(0.0,) * 3)
+    f.mu_rounding = np.zeros(3)
+    certificate(f, THETA.astype(np.float32))
+    assert f.asked[-1].dtype == np.float64
+
+
+def test_clients_elsewhere_are_asked(coarse: None) -> None:
+    f = stated()
+    sums, asked = certificates.certificate_sums(stated(), THETA), list[Any]()
+    f.certificate_sums = lambda theta: (asked.append(theta), sums)[1]
+    assert certificate(f, THETA, found(f)) == certificate(stated(), THETA)
+    assert (len(asked), f.asked) == (1, [])
 
 
 POINTS = np.array([[2.0, 1.0], [-1.0, 3.0], [0.5, -0.5]])
@@ -403,6 +557,40 @@ def test_two_clients_in_any_order() -> None:
     last.update([1, 0], two)
     assert last.solution is not None
     assert last.solution.theta.tolist() == [POINTS[1].tolist(), POINTS[0].tolist(), POINTS[0].tolist()]
+
+
+@pytest.mark.parametrize("excess", [None, np.array([0.5, 0.25, 2.0])], ids=["gradients", "subgradients"])
+def test_what_is_kept_is_restored(excess: Any) -> None:
+    f, whole = stated(), found(stated(), excess)
+    two = whole._replace(
+        theta=POINTS[1:],
+        evaluation=Evaluation(*(x[1:] for x in whole.evaluation)),
+        excess=None if excess is None else excess[1:],
+    )
+    assert LatestSolutions(f).kept is None
+    for updates in ([([0, 1, 2], whole)], [([2, 0], two)], [([0, 1, 2], whole), ([2, 0], two)]):
+        before, after = LatestSolutions(f), LatestSolutions(f)
+        for clients, solution in updates:
+            before.update(clients, solution)
+        after.restore(None)
+        after.restore(before.kept)
+        for more in (False, True):
+            if more:
+                before.update([1], last_of(whole))
+                after.update([1], last_of(whole))
+            old, new = before.solution, after.solution
+            assert (old is None) == (new is None) == (len(updates) == 1 and updates[0][0] == [2, 0] and not more)
+            if old is not None and new is not None:
+                assert new.theta.tolist() == old.theta.tolist()
+                assert [x.tolist() for x in new.evaluation] == [x.tolist() for x in old.evaluation]
+                assert (new.excess is None) == (old.excess is None) == (excess is None)
+                np.testing.assert_array_equal(new.excess, old.excess)
+
+
+def last_of(whole: LocalSolution) -> LocalSolution:
+    """The last client's solution, for another one."""
+    excess = None if whole.excess is None else 3.0 * whole.excess[2:]
+    return whole._replace(theta=POINTS[2:], evaluation=Evaluation(*(x[2:] for x in whole.evaluation)), excess=excess)
 
 
 def test_an_excess_is_kept_with_its_client() -> None:
