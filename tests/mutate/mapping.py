@@ -505,6 +505,7 @@ TABLE |= {
     ),
     "dualopt/runs/cuts.py": Judges(
         (
+            Selected("tests/runs/test_cut_allowances.py"),
             Selected("tests/runs/test_free_intercept.py", "numbers"),
             Selected("tests/runs/test_free_intercept.py"),
             Selected("tests/runs/test_certificate_allowances.py"),
