@@ -260,15 +260,18 @@ def test_steps_grow_until_they_are_given_up(slope: float, error: float, size: fl
     np.testing.assert_allclose(asked, [sign * step for step in steps for sign in (1, -1)], rtol=1e-12)
 
 
-def test_without_a_free_intercept_nobody_is_asked() -> None:
-    f, given = stated(free_intercept=False), [Cut(0.0, AT, 0.25), Cut(1.0, XI, 0.5)]
+@pytest.mark.parametrize("m", [0.75, 0.0])
+def test_without_a_free_intercept_nobody_is_asked(m: float) -> None:
+    smaller = SimpleNamespace(share=lambda slope, error: 0.25)
+    f = stated(free_intercept=False, mean_mu=m, regulariser=Zero() if m else smaller)
+    given = [Cut(2.0, AT, 0.25), Cut(1.0, XI, 0.5)]
     f.held = lambda x: x
 
     def gradient_at(x: np.ndarray) -> Cut:
         raise AssertionError
 
     found = cuts.lower_bound(f, AT, 1.0, given, gradient_at)
-    assert found == [cuts._least_near(f, AT, cut, 0.0) for cut in given]
+    assert found == [cuts._least_near(f, AT, cuts._bounded(f, cut), 0.0) for cut in given]
 
 
 # ---- what is bounded ----

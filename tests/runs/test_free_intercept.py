@@ -203,7 +203,11 @@ def test_the_lasso_has_a_certificate(intercept: str) -> None:
     other = reference.cvxpy(f)
     assert -other.gap <= trace["energy"][-1] - other.energy <= trace["certificate"][-1]
     np.testing.assert_allclose(trace.theta, other.theta, atol=1e-4)
-    assert certificate(f, 0.0 * best).gap < 2.0 * (float(truth.energy(exactly(0.0 * best))) - float(truth.best)) + 1e-9
+    for theta in (0.0 * best, best + 0.5, 1.1 * best):
+        error = float(truth.energy(exactly(theta)) - truth.best)
+        assert error <= certificate(f, theta).gap
+    error = float(truth.energy(exactly(0.0 * best)) - truth.best)
+    assert certificate(f, 0.0 * best).gap < 2.0 * error + 1e-9
 
 
 def test_the_lasso_needs_losses_that_are_not_negative() -> None:
