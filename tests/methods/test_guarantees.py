@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -402,6 +403,33 @@ def test_guarantees_change_where_the_theorems_do(name: str, f: Quadratic, option
     assert found.startswith(said), found
 
 
+# Three clients of unequal weights, that are active with 1/3, 2/3 and 1 where two are drawn in proportion to them: the
+# first one needs the largest alpha.
+WEIGHTED = Quadratic(
+    A=np.stack([np.diag(x) for x in ((0.5, 10.0), (1.0, 4.0), (0.7, 5.0))]), b=np.ones((3, 2)), weights=(1.0, 2.0, 5.0)
+)
+OF_FIRST = 3.0 * (2.0 / 3.0 * m + math.sqrt((2.0 / 3.0 * m) ** 2 + 5.0 / 3.0))
+BY_WEIGHT, TWO = WeightedSubset(size=2), UniformSubset(size=2)
+A_AND_B = f"Theorem A: {FALLS}; {OF_AVERAGED} {{}} per round"
+EQUAL_ONLY = "Theorem 3 and Theorem 2 and Theorem 4 need clients of equal weight"
+UNIFORM_ONLY = "Theorem 3 and Theorem 2 and Theorem 4 need uniform cohorts of one size, not cohorts of one size"
+ALL = "Theorem B needs everybody in every round, not"
+WHOLE = [
+    (3.0, None, A_AND_B.format(up(1.0 / (1.0 + 2.0 * m / 3.0)), up((6.0 / 7.0) ** 2))),  # delta = 2.5/3.5
+    (0.1, None, f"{OF_AVERAGED} {up(((1.0 + 9.9 / 10.1) / 2.0) ** 2)} per round"),
+    (3.0, TWO, f"none: {EQUAL_ONLY}; Theorem A' needs clients to be active in proportion to their weights; {ALL}"),
+    (3.0, BY_WEIGHT, f"none: {UNIFORM_ONLY}; Theorem A' needs alpha >= max_j alpha*_j = {OF_FIRST:.3g}; {ALL}"),
+    (40.0, BY_WEIGHT, f"Theorem A': {FALLS.format(up(1.0 / (1.0 + m / 20.0)))}"),
+]
+
+
+@pytest.mark.parametrize(("alpha", "who", "said"), WHOLE, ids=[f"{i}" for i in range(len(WHOLE))])
+def test_all_that_is_said_of_feddyn_with_weights(alpha: float, who: Any, said: str) -> None:
+    found = ALGORITHMS["feddyn"](alpha=alpha).guarantee(WEIGHTED, who)
+    cohorts = " uniform cohorts of one size" if who is TWO else " cohorts of one size"
+    assert found == said + (cohorts if said.endswith(ALL) else "")
+
+
 # name, objective, given, suggested
 NONCONVEX = 80.0 / (math.sqrt(5.0) - 1.0)
 SUGGESTED = [
@@ -446,6 +474,8 @@ SUGGESTED = [
     ("dual-lbfgs", STRONG, {"nu": 0.1}, {"nu": 0.1}),
     ("gradient-descent", STRONG, {}, {"step": 1.0 / 7.0}),
     ("gradient-descent", STRONG, {"step": 0.1}, {"step": 0.1}),
+    ("feddyn", WEIGHTED, {"fraction": 2.0 / 3.0}, {"alpha": OF_FIRST}),
+    ("feddyn", WEIGHTED, {}, {"alpha": ROOT}),
     ("fedprox", hinge(mu=0.25), {}, {"mu_prox": 0.25}),
     ("fedspeed", STRONG, {}, {"server_step": 1.0}),
     ("fedspeed", STRONG, {"server_step": 0.5}, {"server_step": 0.5}),
