@@ -37,7 +37,8 @@ ROUNDED_UP = Quadratic(A=np.full((1, 1, 1), np.nextafter(10.0, 11.0)), b=np.ones
 NONE = "none"
 KANTOROVICH = ((10.5**2 / 20.0 - 1.0) / (10.5**2 / 20.0 + 1.0)) ** 2
 EIGHT = Quadratic(A=np.stack([10.0 * np.eye(2)] * 8), b=np.ones((8, 2)))  # mu = L
-ONE = UniformSubset(size=1)
+FIVE = Quadratic(A=np.stack([np.diag([1.0, 10.0])] * 5), b=np.ones((5, 2)))
+ONE, TWO = UniformSubset(size=1), UniformSubset(size=2)
 COIN = CommunicateWithProbability(probability=0.2)
 OF_DUALFL = "Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of"
 OF_OPTIMIZED = "2 |zeta*|^2/(N A_n): |theta - theta*|^2 ="
@@ -257,6 +258,11 @@ SAID = [
     ),
     ("anderson-dane", STRONG, {"eta": 0.1}, "the residual falls by a factor of 0.900001 with every accepted point on"),
     ("anderson-dane", STRONG, {"eta": 40.0 / 10.5**2}, "none: its theorem needs eta < 2/k = 0.363"),
+    *(  # with the weight 2 eigenvalues are between 1/5 and k = 14.5^2/(4 12 2.5) 10/12
+        ("anderson-dane", STRONG, {"eta": eta, "weight": 2.0}, f"the residual falls by a factor of {factor} with")
+        for eta, factor in ((1.25, up(1.25 * 14.5**2 / 144.0 - 1.0)), (1.0, "0.800001"))
+    ),
+    ("anderson-dane", STRONG, {"eta": 1.37, "weight": 2.0}, "none: its theorem needs eta < 2/k = 1.37"),
     ("anderson-dane", FLAT, {"weight": 1.0}, NONE),
     (
         "giant",
@@ -340,6 +346,7 @@ SAID = [
     ("scaffnew", STRONG, {"who": CommunicateWithProbability(probability=0.43)}, FALLS.format(up((9.5 / 10.5) ** 2))),
     ("scaffnew", STRONG, {"probability": 1.0, "solver": Gradient(step=0.1)}, FALLS.format(up(0.95**2))),
     ("scaffnew", STRONG, {"probability": 0.2, "who": COIN}, FALLS.format(up(0.96))),
+    ("scaffnew", STRONG, {"probability": 0.2 * (1.0 + 1e-7), "who": COIN}, NONE),
     (
         "scaffnew",
         STRONG,
@@ -386,6 +393,17 @@ SAID = [
         {"gamma": 0.01, "tau": 50.1},
         "none: Theorem G and Theorem H need gamma tau N = 1; its theorem needs tau <= 1/(gamma N) = 50",
     ),
+    *(  # steps that the duals' factor limits: rise = gamma 9.5
+        ("fivegcs", STRONG, {"gamma": gamma, "tau": 0.5 / gamma}, f"Theorem H: V falls by a factor of {up(r * r)} per")
+        for gamma, r in ((1.0, 9.5 / 10.5), (0.5, 4.75 / 5.75))
+    ),
+    *(  # on both sides of the longest step that Theorem I admits for these cohorts, by the formulas of theory/frontier
+        ("fivegcs", FIVE, {"gamma": gamma, "tau": 0.2 / gamma, "who": TWO}, said)
+        for gamma, said in (
+            (0.298, "Theorem I: E V falls by a factor of 0.815770 per round; E Psi falls"),
+            (0.299, "E Psi falls"),
+        )
+    ),
     ("fivegcs", STRONG, {"gamma": 1.0, "tau": 0.5, "who": ONE}, FALLS.format(up(1.0 - 0.25 / (9.5 / 2.0 + 0.5)))),
     (
         "fivegcs",
@@ -409,7 +427,7 @@ WEIGHTED = Quadratic(
     A=np.stack([np.diag(x) for x in ((0.5, 10.0), (1.0, 4.0), (0.7, 5.0))]), b=np.ones((3, 2)), weights=(1.0, 2.0, 5.0)
 )
 OF_FIRST = 3.0 * (2.0 / 3.0 * m + math.sqrt((2.0 / 3.0 * m) ** 2 + 5.0 / 3.0))
-BY_WEIGHT, TWO = WeightedSubset(size=2), UniformSubset(size=2)
+BY_WEIGHT = WeightedSubset(size=2)
 A_AND_B = f"Theorem A: {FALLS}; {OF_AVERAGED} {{}} per round"
 EQUAL_ONLY = "Theorem 3 and Theorem 2 and Theorem 4 need clients of equal weight"
 UNIFORM_ONLY = "Theorem 3 and Theorem 2 and Theorem 4 need uniform cohorts of one size, not cohorts of one size"
@@ -423,7 +441,7 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize(("alpha", "who", "said"), WHOLE, ids=[f"{i}" for i in range(len(WHOLE))])
+@pytest.mark.parametrize(("alpha", "who", "said"), WHOLE, ids=[f"feddyn-{i}" for i in range(len(WHOLE))])
 def test_all_that_is_said_of_feddyn_with_weights(alpha: float, who: Any, said: str) -> None:
     found = ALGORITHMS["feddyn"](alpha=alpha).guarantee(WEIGHTED, who)
     cohorts = " uniform cohorts of one size" if who is TWO else " cohorts of one size"
@@ -487,6 +505,7 @@ SUGGESTED = [
     ("fivegcs", STRONG, {"gamma": 0.1, "mu": 0.25}, {"gamma": 0.1, "tau": 5.0, "mu": 0.25}),
     ("fivegcs", STRONG, {"fraction": 0.25}, {"gamma": (math.sqrt(5.3125) - 0.75) / 9.5}),
     ("fivegcs", diagonal((1.0, 1.0), (1.5, 1.25)), {}, {"gamma": 1.0}),  # the root is sqrt(2)
+    ("fivegcs", diagonal((0.5, 0.5), (0.75, 0.625)), {}, {"gamma": 2.0}),
     ("apda-inexact", STRONG, {}, {"eta_x": 0.25 / ROOT, "eta_y": ROOT / 8.0, "beta_y": 0.1}),
     ("apda-inexact", STRONG, {}, {"theta": 2.0 / (2.0 + 0.125 / ROOT)}),
     ("apda-inexact", STRONG, {"eta_x": 4.0}, {"eta_y": 1.0 / 128.0, "theta": 1.0 - 0.1 / 128.0}),
