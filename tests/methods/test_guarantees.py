@@ -16,6 +16,7 @@ import pytest
 import dualopt.methods
 from dualopt.losses import Logistic
 from dualopt.methods._parameters import step_of
+from dualopt.methods.compressors import Identity, NaturalCompression, RandK, Rounding, TopK
 from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset, WeightedSubset
 from dualopt.objectives import ObjectiveWrapper, Quadratic, linear_model
 from dualopt.solvers import LBFGS, SGD, Exact, Gradient
@@ -47,7 +48,8 @@ OF_FEDDYN = (
     "none: Theorem 3 needs alpha >= max(30 L, 5 mu N/P) = 300; Theorem 2 needs alpha >= 25 L = 250; Theorem 4 needs"
 )
 OF_FEDDR = "Theorem B: once all have been active, E of the squared distances falls by a factor of"
-OF_FEDSPLIT = "Theorem B: E of the squared distances falls by a factor of"
+OF_ANY = "E of the squared distances falls by a factor of"
+OF_FEDSPLIT = f"Theorem B: {OF_ANY}"
 OF_AVERAGED = "Theorem B: the sum of the squared distances falls by a factor of"
 FALLS = "E Psi falls by a factor of {} per round"
 ROOT = math.sqrt(5.0)  # sqrt(L mu)
@@ -446,6 +448,33 @@ def test_all_that_is_said_of_feddyn_with_weights(alpha: float, who: Any, said: s
     found = ALGORITHMS["feddyn"](alpha=alpha).guarantee(WEIGHTED, who)
     cohorts = " uniform cohorts of one size" if who is TWO else " cohorts of one size"
     assert found == said + (cohorts if said.endswith(ALL) else "")
+
+
+# FedSplit with the step 1/10: delta is .95/1.05. Natural compression has omega = 1/8, one of two coordinates omega = 1,
+# and rounding to m = 2^(b-1) - 1 levels q^2 = c/(1 + c), c = 1/(4 m^2): 1/901 with b = 5 and 1/197 with b = 4, where
+# (1 - delta)/(1 + delta) is 1/20.
+DELTA, OFF = 0.95 / 1.05, 1.0 / math.sqrt(901.0)
+KEPT = 1.0 - DELTA**2
+LOST = 1.0 - (DELTA + OFF * (1.0 + DELTA)) ** 2
+TOO_ROUGH = (
+    "none: Theorem D needs an unbiased compressor; its theorem needs |C(v) - v| <= q |v|, "
+    "q < (1 - delta)/(1 + delta) = 0.05"
+)
+COMPRESSED = [
+    (Rounding(digits=5), f"{OF_ANY} {{}} per round", LOST),
+    (Rounding(digits=4), TOO_ROUGH, 0.0),
+    (TopK(size=1), TOO_ROUGH, 0.0),
+    (NaturalCompression(), f"Theorem D: {OF_ANY} {{}} per round", 8.0 / 9.0 * KEPT),
+    (RandK(size=1), f"Theorem D: {OF_ANY} {{}} per round", 0.5 * KEPT),
+    (Identity(), f"{OF_FEDSPLIT} {{}} per round", KEPT),
+]
+
+
+@pytest.mark.parametrize(("p", "who"), [(1.0, None), (0.5, ONE)], ids=["all", "half"])
+@pytest.mark.parametrize(("compressor", "said", "gain"), COMPRESSED, ids=[f"fedsplit-{c[0]}" for c in COMPRESSED])
+def test_what_is_said_of_compressed_uploads(compressor: Any, said: str, gain: float, p: float, who: Any) -> None:
+    found = ALGORITHMS["fedsplit"](step=0.1).guarantee(STRONG, who, compressor)
+    assert found == said.format(up(1.0 - p * gain))
 
 
 # name, objective, given, suggested
