@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dualopt.arrays._checks import NonNegative, Positive
+from dualopt.arrays._checks import Positive
+from dualopt.arrays.xp import Array
 from dualopt.methods._base import Algorithm
 from dualopt.objectives import Objective, SharpnessAware
 from dualopt.solvers.stopping import Steps, Stop
@@ -16,8 +17,10 @@ __all__ = ["Sharp"]
 class Sharp(Algorithm):
     """To be inherited before a method: some steps along gradients at neighbours, ``radius`` uphill."""
 
+    without_theorem = "the limit is biased"
+
     stop: Stop = Steps(steps=10)
-    radius: NonNegative = 0.1
+    radius: Positive = 0.1
     epsilon: Positive = 1e-2
 
     def local_objective(self, objective: Objective) -> Objective:
@@ -25,3 +28,6 @@ class Sharp(Algorithm):
         if self.radius == 0:
             return objective
         return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
+
+    def fixed_point(self, objective: Objective, theta: Array) -> None:
+        """Return None: biased."""

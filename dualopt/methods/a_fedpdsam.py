@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from dualopt.arrays._checks import Positive
-from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import require_plain_steps, steps_with
 from dualopt.methods._sharpness import Sharp
 from dualopt.methods.a_fedpd import AFedPD
-from dualopt.objectives import Objective
 from dualopt.solvers import SGD, Gradient
 
 __all__ = ["AFedPDSAM"]
@@ -46,10 +43,4 @@ class AFedPDSAM(Sharp, AFedPD):
     0.1
     """
 
-    without_theorem = "the limit is biased"
-
     solver: Annotated[Gradient | SGD, require_plain_steps, steps_with("rho")] = AUTO
-    radius: Positive = 0.1
-
-    def fixed_point(self, objective: Objective, theta: Array) -> None:
-        """Return None: biased."""

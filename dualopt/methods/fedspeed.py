@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from dualopt.arrays._checks import Positive
+from dualopt.arrays._checks import NonNegative, Positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import Suggested, always, plain_steps, require_plain_steps
@@ -68,6 +68,7 @@ class FedSpeed(Sharp, FedADMM):
 
     server_step: Annotated[Positive, always(1.0)] = AUTO
     solver: Annotated[LocalSolver, Suggested(sharp_steps)] = AUTO
+    radius: NonNegative = 0.1
 
     def __post_init__(self) -> None:
         if self.radius > 0:
@@ -82,6 +83,3 @@ class FedSpeed(Sharp, FedADMM):
         """Move towards the mean of the active augmented models."""
         theta = server.theta + self.server_step * (mean - server.theta)
         return Server(theta), theta
-
-    def fixed_point(self, objective: Objective, theta: Array) -> None:
-        """Return None: biased unless the radius is 0 and all clients take part."""

@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.regularisers import L1
+from dualopt.regularisers import L1, Zero
 from dualopt.runs import cuts
 from dualopt.runs.cuts import Cut, Sums
+from tests.runs.test_certificate_allowances import TINY, UNIT, gamma, norm
 
-TINY, UNIT = 1 / 256, 1 / 32  # of arrays, and of Python's numbers
 AT, XI = np.array([3.0, -4.0]), np.array([5.0, 12.0])
-
-
-def gamma(n: int) -> float:
-    return n / 1000
 
 
 @pytest.fixture(autouse=True)
@@ -26,18 +22,6 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuts, "gamma", lambda n, like: gamma(n))
     monkeypatch.setattr(cuts, "tiny", lambda like: TINY)
     monkeypatch.setattr(cuts, "sys", SimpleNamespace(float_info=SimpleNamespace(epsilon=UNIT)))
-
-
-class Zero:
-    """No regulariser."""
-
-    mu = 0.0
-
-    def value(self, theta: np.ndarray) -> float:
-        return 0.0
-
-    def prox(self, theta: np.ndarray, step: float) -> np.ndarray:
-        return theta
 
 
 def stated(**options: Any) -> Any:
@@ -53,10 +37,6 @@ def stated(**options: Any) -> Any:
     f = SimpleNamespace(**given | options)
     f.held = lambda x: np.concatenate([x[..., :-1], 0.0 * x[..., -1:]], axis=-1)
     return f
-
-
-def norm(x: Any) -> float:
-    return math.sqrt(sum(float(t) ** 2 for t in np.ravel(x)))
 
 
 @pytest.mark.parametrize("weights", [None, (1.0, 2.0, 5.0)], ids=["equal", "weights"])
