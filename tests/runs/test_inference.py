@@ -328,14 +328,17 @@ def test_a_ridge_of_the_server_is_one_of_the_clients() -> None:
 # --- invariance -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_depends_on_units_of_columns() -> None:
+@pytest.mark.parametrize("loss", ["logistic", "multinomial"])
+def test_nothing_depends_on_units_of_columns(loss: str) -> None:
     units = np.array([1e-6, 1.0, 1e8])
-    scaled = linear_model(X * units, BINARY, loss="logistic", mu=0.0, clients=CLIENTS, client_weights="rows")
-    plain = at_minimum(model())
+    y = BINARY if loss == "logistic" else CLASSES
+    scaled = linear_model(X * units, y, loss=loss, mu=0.0, clients=CLIENTS, client_weights="rows")
+    plain = at_minimum(model(loss))
     theta = plain.estimate / np.append(units, 1.0)
     found = inference(scaled, theta)
     np.testing.assert_allclose(found.standard_errors * np.append(units, 1.0), plain.standard_errors, rtol=1e-9)
     np.testing.assert_allclose(found.statistics, plain.statistics, rtol=1e-9)
+    np.testing.assert_allclose(found.by("clients").statistics, plain.by("clients").statistics, rtol=1e-9)
 
 
 def test_clients_elsewhere_reweighted_and_sparse_give_the_same() -> None:
@@ -428,6 +431,63 @@ def test_bounds_are_attained() -> None:
     exact = inference(f, np.array([best])).standard_errors[0]
     assert found.error_bounds[1][0] == pytest.approx(exact, rel=1e-3)
     assert exact <= found.error_bounds[1][0] * (1 + 1e-12)
+
+
+def pooled(loss: str, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradient ``(D,)`` and the Hessian of the losses, summed over all rows."""
+    z = Z @ np.atleast_2d(theta).T
+    if loss == "logistic":
+        p = 1 / (1 + np.exp(-z))
+        errors, curvature = p - BINARY[:, None], (p * (1 - p))[:, :, None]
+    else:
+        p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+        errors, curvature = p - np.eye(3)[CLASSES], p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None, :]
+    H = np.einsum("iab,ic,id->acbd", curvature, Z, Z)
+    return (errors.T @ Z).ravel(), H.reshape(theta.size, theta.size)
+
+
+@pytest.mark.parametrize("q", [1e-3, 0.3, 0.7, 1.5])  # e^s is below 2, above it, and infinite
+@pytest.mark.parametrize(("loss", "mu"), [("logistic", 0.02), ("logistic", 0.0), ("multinomial", 0.0)])
+def test_bounds_are_those_of_the_formulas(loss: str, mu: float, q: float) -> None:
+    """From the gradient and the Hessian alone, and with gaps that say more, or less."""
+    f = model(loss, mu=mu)
+    best, away = newton(f).theta, np.random.default_rng(2).standard_normal(f.shape)
+    M, R, null = math.sqrt(f.loss.outputs - 1) or 1.0, np.linalg.norm(Z, axis=1).max(), 0 if loss == "logistic" else 4
+
+    def at(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+        g, H = pooled(loss, theta)
+        g, A = g + m * mu * theta.ravel(), H + m * mu * np.eye(theta.size)
+        inverse = np.linalg.pinv(A, rcond=1e-12, hermitian=True)
+        decrement = math.sqrt(g @ inverse @ g)
+        return inverse @ g, inverse, H, decrement, M * R * decrement / math.sqrt(np.linalg.eigvalsh(A)[null])
+
+    theta = best + q / at(best + 1e-6 * away)[-1] * 1e-6 * away
+    step, inverse, H, decrement, own = at(theta)
+    radii, errors = np.sqrt(np.diag(inverse)), np.sqrt(np.diag(inverse @ H @ inverse))
+    from_hessian = -math.log(1 - own) if own < 1 else math.inf
+    for s in (from_hessian, *((0.0, 0.1, 29.9, 30.1) if mu else ())):
+        gap = None if s == from_hessian else 0.5 * mu * (s / (M * R)) ** 2
+        found, s = inference(f, theta, gap=gap), min(s, from_hessian)
+        if s > 30:
+            assert (found.estimate_bounds, found.error_bounds) == (None, None)
+            continue
+        distance = decrement * (s / (1 - math.exp(-s)) if s else 1.0)
+        moved = np.minimum(radii * distance, abs(step) + radii * ((math.exp(s) - 1) / s - 1 if s else 0.0) * distance)
+        np.testing.assert_allclose(found.estimate_bounds.ravel(), moved, rtol=1e-6)
+        largest = math.exp(s / 2) * radii
+        if math.exp(s) < 2:
+            largest = np.minimum(largest, math.exp(s / 2) / (2 - math.exp(s)) * errors)
+        np.testing.assert_allclose(found.error_bounds[0].ravel(), math.exp(-1.5 * s) * errors, rtol=1e-6)
+        np.testing.assert_allclose(found.error_bounds[1].ravel(), largest, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-14, 1e-12, 1e-10])
+def test_bounds_are_not_of_rounding(unit: float) -> None:
+    """Of the smallest number of the information no digit is left: s is of the order of 1e-9 / unit, too much."""
+    columns = X * [1.0, 1.0, unit]
+    f = linear_model(columns, BINARY, loss="logistic", mu=0.0, clients=CLIENTS, client_weights="rows")
+    theta = at_minimum(model()).estimate / [1.0, 1.0, unit, 1.0]
+    assert inference(f, theta + 1e-10 * np.eye(4)[0]).estimate_bounds is None
 
 
 def test_a_quadratic_is_known_exactly() -> None:
