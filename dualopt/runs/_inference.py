@@ -245,9 +245,9 @@ class Inference:
             "lower": self.lower,
             "upper": self.upper,
         }
-        if self.ratios is not None and self.ratio is not None:
-            name = self.ratio.replace(" ", "_")
-            found |= dict(zip((name, f"{name}_lower", f"{name}_upper"), self.ratios, strict=True))
+        if (ratios := self.ratios) is not None:
+            name = str(self.ratio).replace(" ", "_")
+            found |= dict(zip((name, f"{name}_lower", f"{name}_upper"), ratios, strict=True))
         if self.estimate_bounds is not None:
             found["estimate_bound"] = self.estimate_bounds
         if self.error_bounds is not None:

@@ -529,6 +529,7 @@ TABLE |= {
                 Selected(f"dualopt/runs/{name}.py"),
                 Selected("dualopt/runs/inference.py"),
                 Selected("tests/runs/test_inference.py"),
+                Selected("tests/runs/test_inference_words.py"),
             )
         )
         for name in ("inference", "_inference", "_covariances")
@@ -961,6 +962,8 @@ TABLE |= {
                 Selected(f"dualopt/app/estimators/{name}.py"),
                 Selected("tests/app/estimators/test_in_sklearn.py"),
                 Selected("tests/app/estimators/test_same_solutions.py"),
+                Selected("tests/app/estimators/test_offsets.py"),
+                Selected("tests/app/estimators/test_weights_and_penalties.py", "^(?!.*lasso_of_two)"),
             )
         )
         for name in ("_base", "classifier", "regressor")
