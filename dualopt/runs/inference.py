@@ -92,7 +92,7 @@ from dualopt.runs._inference import KINDS, Inference
 
 __all__ = ["Inference", "check_inference", "check_loss", "inference"]
 
-ROUNDING = 1e-9  # share of the rows: degrees of freedom that are fewer are rounding
+ROUNDING = 1e-8  # degrees of freedom for each row that may be rounding, which the inverse of the information amplifies
 LARGEST = 10_000  # parameters: a matrix of 800 MB
 EQUAL = 256.0  # units in the last place by which weights may differ that are meant to be equal: quotients of numbers
 
@@ -316,10 +316,6 @@ def _column(found: ClientInformation, name: str) -> list[float]:
 
 def _weighted(found: ClientInformation, name: str, weights: Sequence[float]) -> float:
     return math.fsum(w * x for w, x in zip(weights, _column(found, name), strict=True))
-
-
-ROUNDING = 1e-8
-"""Degrees of freedom for each row up to which they may be rounding, which the inverse of the information amplifies."""
 
 
 class _Fit(NamedTuple):

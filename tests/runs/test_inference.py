@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy import optimize, special, stats
 
 import dualopt
 from dualopt import (
@@ -129,6 +130,29 @@ def test_counts_and_costs_equal_generalised_linear_models() -> None:
     np.testing.assert_allclose((found.deviance, found.dispersion), (witness.deviance, witness.scale), **CLOSE)
 
 
+def test_the_log_likelihood_of_costs_is_the_largest_over_the_shape() -> None:
+    costs = np.random.default_rng(3).gamma(2.0, np.exp(0.3 * MEAN) / 2.0)
+    found = at_minimum(model("gamma", y=costs))
+    mean = np.exp(Z @ found.estimate)
+
+    def at(log_shape: float) -> float:
+        shape = math.exp(log_shape)
+        return -stats.gamma.logpdf(costs, shape, scale=mean / shape).sum()
+
+    best = -optimize.minimize_scalar(at, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 1e-8}).fun
+    assert found.log_likelihood == pytest.approx(best, rel=1e-12)
+    assert found.aic == pytest.approx(2 * 4 - 2 * best, rel=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_levels(level: float) -> None:
+    for loss, witness in (("logistic", logit()), ("squared", sm.OLS(REAL, Z).fit())):
+        found = at_minimum(model(loss), level=level)
+        ends = np.stack([found.lower, found.upper], axis=1)
+        np.testing.assert_allclose(ends, witness.conf_int(1 - level), **CLOSE)
+        assert f"{100 * level:g}% from" in found.table()[0]
+
+
 def test_offsets_are_those_of_generalised_linear_models() -> None:
     """Counts and costs with exposures that differ, and odds with an offset: everything that has one without them."""
     days = np.random.default_rng(4).uniform(0.1, 5.0, m)
@@ -229,6 +253,22 @@ def test_counts_are_rows_that_were_seen_more_than_once() -> None:
 
 
 @pytest.mark.parametrize("small_sample", [True, False])
+def test_counts_are_rows_of_their_clients(small_sample: bool) -> None:
+    repeated = np.repeat(np.arange(m), COUNTS.astype(int))
+    options = by_groups(small_sample)
+    options["cov_kwds"]["groups"] = GROUPS[repeated]
+    found = at_minimum(weighted("squared"), frequency=True, kind="clients", small_sample=small_sample)
+    assert_columns_equal(found, sm.OLS(REAL[repeated], Z[repeated]).fit(**options))
+
+
+@pytest.mark.parametrize(("spread", "kind"), [(4e-14, "likelihood"), (1e-13, "clients")])
+def test_weights_that_differ_by_rounding_are_equal(spread: float, kind: str) -> None:
+    """256 units in the last place are 6e-14; quotients of sizes differ by a few of them."""
+    counts = np.where(np.arange(m) == 3, 1.0 + spread, 1.0)
+    assert at_minimum(weighted("squared", counts)).kind == kind
+
+
+@pytest.mark.parametrize("small_sample", [True, False])
 def test_importance_weights_have_the_covariance_by_the_clients_alone(small_sample: bool) -> None:
     each: tuple[Any, ...] = COUNTS, 1.0 / np.array(SIZES)[GROUPS]
     for counts in each:
@@ -323,6 +363,14 @@ def test_a_ridge_of_the_server_is_one_of_the_clients() -> None:
         a, b = (inference(f, theta, kind=kind) for f in (whole, part))
         np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-12)
         np.testing.assert_allclose(a.ridge_shift, b.ridge_shift, rtol=1e-12)
+
+
+def test_the_ridge_of_the_server_counts_in_the_distance() -> None:
+    f = Composite(objective=model(mu=0.005), regulariser=L2(weight=0.015))
+    assert inference(f, f.zeros(), gap=0.5).distance == pytest.approx(math.sqrt(2 * 0.5 / 0.02), rel=1e-12)
+    alone = Composite(objective=model(), regulariser=L2(weight=0.02))
+    assert inference(alone, f.zeros(), gap=0.5).distance == pytest.approx(math.sqrt(2 * 0.5 / 0.02), rel=1e-12)
+    assert inference(f, f.zeros(), gap=math.inf).distance is None
 
 
 # --- invariance -------------------------------------------------------------------------------------------------------
@@ -577,8 +625,6 @@ def test_the_hessian_of_classes_is_that_of_the_objective() -> None:
 
 
 def test_counts_and_costs_have_densities() -> None:
-    from scipy import stats
-
     z, counts, costs = np.linspace(-2, 2, 6), np.array([0.0, 1, 2, 5, 11, 3]), np.array([0.1, 1, 2, 0.5, 7, 3])
     found = Poisson().log_base(counts) - Poisson().value(z, counts)
     np.testing.assert_allclose(found, stats.poisson.logpmf(counts, np.exp(z)), rtol=1e-12)
@@ -597,8 +643,6 @@ def test_pearson_is_the_squared_residual_over_the_variance_function() -> None:
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_a_likelihood_is_a_density(loss: str) -> None:
     """Its parts add up to the logarithm of the density that SciPy has."""
-    from scipy import stats
-
     from dualopt.losses import Logistic, Squared
 
     z = np.linspace(-3, 3, 7)
@@ -752,6 +796,21 @@ def test_the_largest_likelihood_of_normal_errors(factor: float) -> None:
     n, deviance = 50.0, 7.0 * factor
     expected = -0.5 * n * (1.0 + np.log(2.0 * np.pi * deviance / n))
     assert _largest_log_likelihood(Squared(), n, deviance) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("mean_deviance", [1e-3, 0.5, 300.0])
+def test_the_largest_likelihood_of_gamma_errors(mean_deviance: float) -> None:
+    """At the shape a with log a - digamma(a) = D / 2n, where the derivative is zero."""
+    n = 50.0
+
+    def slope(log_a: float) -> float:
+        return log_a - special.digamma(math.exp(log_a)) - 0.5 * mean_deviance
+
+    log_a = optimize.brentq(slope, -10.0, 10.0, xtol=1e-14)
+    a = math.exp(log_a)
+    expected = n * (a * log_a - a - special.gammaln(a)) - 0.5 * n * mean_deviance * a
+    assert _largest_log_likelihood(Gamma(), n, n * mean_deviance) == pytest.approx(expected, rel=1e-12)
+    assert _largest_log_likelihood(Gamma(), n, 0.0) == math.inf
 
 
 def test_numbers_are_named_by_their_classes() -> None:
