@@ -806,7 +806,7 @@ def test_the_largest_likelihood_of_gamma_errors(mean_deviance: float) -> None:
     def slope(log_a: float) -> float:
         return log_a - special.digamma(math.exp(log_a)) - 0.5 * mean_deviance
 
-    log_a = optimize.brentq(slope, -10.0, 10.0, xtol=1e-14)
+    log_a: Any = optimize.brentq(slope, -10.0, 10.0, xtol=1e-14)
     a = math.exp(log_a)
     expected = n * (a * log_a - a - special.gammaln(a)) - 0.5 * n * mean_deviance * a
     assert _largest_log_likelihood(Gamma(), n, n * mean_deviance) == pytest.approx(expected, rel=1e-12)
