@@ -8,6 +8,7 @@ from statistics import NormalDist
 __all__ = ["half_width", "two_sided"]
 
 MANY = 30.0  # degrees of freedom over 2 from which the quotient of two gamma functions is expanded
+ENOUGH = 200  # terms of the continued fraction: 80 suffice
 
 
 def two_sided(t: float, degrees: float = math.inf) -> float:
@@ -72,13 +73,13 @@ def _fraction(x: float, y: float, a: float, b: float) -> float:
     """
     rest = (a - (a + b) * x if x < y else (a + b) * y - b) + 1.0
     value = c = a / (a + 1.0) * rest
-    d, change, m = 0.0, math.inf, 0
-    while abs(change - 1.0) > 1e-15:
-        m += 1
+    d = 0.0
+    for m in range(1, ENOUGH):
         above = (a + (m - 1)) * (a + b + (m - 1)) * m * (b - m) * (x / (a + (2 * m - 1))) ** 2
         below = m + m * (b - m) * x / (a + (2 * m - 1)) + (a + m) * (rest + m * (1.0 + y)) / (a + (2 * m + 1))
         d = 1.0 / (below + above * d)
         c = below + above / c
-        change = c * d
-        value *= change
+        value *= c * d
+        if abs(c * d - 1.0) < 1e-15:
+            break
     return 1.0 / value

@@ -729,7 +729,7 @@ TABLE |= {
             ("_columns", (("columns", r"^(?!.*processes)"),)),
             ("_exact", (("exact", ""), ("plans", ""))),
             ("_plans", (("plans", ""), ("columns", r"scikit|cure"))),
-            ("_questions", (("plans", ""), ("columns", r"scikit"))),
+            ("_questions", (("questions", ""), ("plans", ""), ("columns", r"scikit"))),
         )
     },
     "dualopt/engine/rounds.py": Judges(
