@@ -726,7 +726,7 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("_columns", (("columns", r"^(?!.*processes)"),)),
+            ("_columns", (("tables", ""), ("columns", r"^(?!.*processes)"))),
             ("_exact", (("exact", ""), ("plans", ""))),
             ("_plans", (("plans", ""), ("columns", r"scikit|cure"))),
             ("_questions", (("questions", ""), ("plans", ""), ("columns", r"scikit"))),
