@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -102,10 +103,9 @@ def test_a_word_that_is_no_category_is_named_with_the_first_twenty(known: int) -
     categories = tuple(f"c{i:02d}" for i in range(known))
     columns = Columns(names=("a", "x"), words=(None, categories), fills=(None, None), missing="refuse")
     first = ", ".join(categories[:20]) + (", ..." if known > 20 else "")
-    with pytest.raises(ValueError) as error:
-        columns.matrix(columns.table(frame(a=[1, 2, 3], x=words("c03", "c00", "z"))))
     expected = f"X: column 'x' must hold one of its categories {first}, but row 2 (counted from 0) holds 'z'."
-    assert str(error.value) == expected
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        columns.matrix(columns.table(frame(a=[1, 2, 3], x=words("c03", "c00", "z"))))
 
 
 @pytest.mark.parametrize("number", [1000, 1001])
@@ -113,7 +113,7 @@ def test_a_thousand_categories_are_enough(number: int) -> None:
     options = TableOptions(categories="indicators")
     table = options.table(frame(a=range(number), x=words(*(f"{i}x" for i in range(number)))))
     if number > 1000:
-        with pytest.raises(ValueError, match="column 'x' must have at most 1000 categories: .* not 1001"):
+        with pytest.raises(ValueError, match=r"column 'x' must have at most 1000 categories: .* not 1001"):
             fitted_columns(table, options)
     else:
         assert len(fitted_columns(table, options).feature_names) == 1001
@@ -136,7 +136,7 @@ def test_rules() -> None:
     assert TableOptions(categories="indicators").listed == {}
     assert TableOptions(categories=" a=b = f , m;x y=1,2").listed == {"a=b": ("f", "m"), "x y": ("1", "2")}
     for text in ("a=f,m;", "a=f,m; =1,2", "a=f", "a=f,f", "a=f,g; a=1,2", "f,m"):
-        with pytest.raises(ValueError, match="^categories must be"):
+        with pytest.raises(ValueError, match=r"^categories must be"):
             TableOptions(categories=text)
 
 
