@@ -122,8 +122,8 @@ def test_a_parameter_without_a_standard_error_moves_by_none() -> None:
     found = made(
         estimate=np.array([0.0, -20.0]),
         covariances={"likelihood": np.diag([0.0, 100.0])},
-        newton_step=np.array([0.0, 1e-5]),
-        ridge_shift=np.array([0.0, 0.1]),
+        newton_step=np.array([7.0, 1e-5]),
+        ridge_shift=np.array([-3.0, 0.1]),
         likelihood_error_bounds=None,
     )
     assert "up to 0.01 of" in found.described()["ridge"]
