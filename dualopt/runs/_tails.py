@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 __all__ = ["half_width", "two_sided"]
 
-MANY = 30.0  # degrees of freedom over 2 from which the quotient of two gamma functions is expanded
+MANY = 20.0  # degrees of freedom over 2 from which the quotient of two gamma functions is expanded
 ENOUGH = 200  # terms of the continued fraction: 80 suffice
 
 
@@ -24,8 +24,6 @@ def two_sided(t: float, degrees: float = math.inf) -> float:
     t = abs(t)
     if math.isinf(degrees):
         return math.erfc(t / math.sqrt(2.0))
-    if math.isinf(t):
-        return 0.0
     a, b, square = 0.5 * degrees, 0.5, t * t / degrees
     x = 1.0 / (1.0 + square)
     rest = square * x if x > 0.5 else 1.0 - x
