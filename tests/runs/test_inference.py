@@ -771,6 +771,7 @@ def test_a_free_intercept_has_no_ridge_and_counts_are_sample_weights() -> None:
     mu = 0.05
     given: dict[str, Any] = {"loss": "squared", "clients": GROUPS, "client_weights": "rows"}
     found = at_minimum(linear_model(X, REAL, mu=mu, intercept="free", **given), gap=1e-9)
+    assert found.ridge == pytest.approx(m * mu, rel=1e-12)
     inverse = np.linalg.inv(Z.T @ Z + m * mu * np.diag([1.0, 1.0, 1.0, 0.0]))
     np.testing.assert_allclose(found.covariance, found.dispersion * inverse @ Z.T @ Z @ inverse, rtol=1e-8)
     assert found.estimate_bounds is not None
