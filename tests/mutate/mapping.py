@@ -960,6 +960,7 @@ TABLE |= {
         f"dualopt/app/estimators/{name}.py": Judges(
             (
                 Selected(f"dualopt/app/estimators/{name}.py"),
+                Selected("tests/app/estimators/test_parts.py"),
                 Selected("tests/app/estimators/test_in_sklearn.py"),
                 Selected("tests/app/estimators/test_same_solutions.py"),
                 Selected("tests/app/estimators/test_offsets.py"),
