@@ -1,4 +1,4 @@
-"""The parts of the estimators by themselves: predictions of known weights, parts, seeds, limits, and what is printed."""
+"""The parts of the estimators by themselves: predictions of known weights, parts, seeds, limits, and what is said."""
 
 from __future__ import annotations
 
