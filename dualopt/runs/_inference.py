@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from dualopt.arrays._checks import require
@@ -70,7 +70,7 @@ class Inference:
     estimate: Array
     names: tuple[str, ...]
     kind: str
-    covariances: Mapping[str, Array] = field(repr=False)
+    covariances: Mapping[str, Array]
     all_degrees: Mapping[str, float]
     level: float
     ratio: str | None

@@ -194,6 +194,9 @@ def test_contrasts(kind: str) -> None:
     assert found.estimate_bounds is not None
     np.testing.assert_allclose(found.estimate_bounds, [0.004, 0.006, 0.0005], rtol=1e-15)
     assert made(estimate_bounds=None).contrasts([[1.0, 0.0]], ["x"]).estimate_bounds is None
+    for matrix, names in (([1.0, 0.0], ["x"]), ([[1.0]], ["x"]), ([[1.0, 0.0]], ["x", "y"]), ([[[1.0, 0.0]]], ["x"])):
+        with pytest.raises(ValueError, match="matrix must have 2 columns, and a row for each of the"):
+            made().contrasts(matrix, names)
 
 
 def test_differences_of_classes() -> None:

@@ -155,7 +155,7 @@ def test_a_warm_start_is_the_latest_model_where_it_fits() -> None:
     [("rounds", [1.0, 2e6], 1.0, True), ("rounds", [1.0, 1e6], 1.0, False), ("stalled", [1.0], 0.0, False)],
 )
 def test_what_is_said_of_a_run_that_is_not_at_its_end(status: str, L: Any, mu: float, scaling: bool) -> None:
-    model = FederatedClassifier(tol=1e-5)
+    model: Any = FederatedClassifier(tol=1e-5)
     model.trace_, model.n_iter_, model.certified_gap_ = SimpleNamespace(status=status), 12, 0.0321
     words = f"The certified gap is 3.2e-02 after 12 rounds ({status}), more than tol = 1e-05 asks for"
     words += "; kappa = L/mu is 2.0e+06: scale the features." if scaling else "."
@@ -164,7 +164,7 @@ def test_what_is_said_of_a_run_that_is_not_at_its_end(status: str, L: Any, mu: f
 
 
 def test_runs_that_converge_or_diverge() -> None:
-    model = FederatedClassifier()
+    model: Any = FederatedClassifier()
     model.trace_, model.n_iter_, model.algorithm_ = SimpleNamespace(status="converged"), 3, "feddyn"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
