@@ -530,6 +530,7 @@ TABLE |= {
                 Selected("dualopt/runs/inference.py"),
                 Selected("tests/runs/test_inference.py"),
                 Selected("tests/runs/test_inference_words.py"),
+                Selected("tests/runs/test_covariances.py"),
             )
         )
         for name in ("inference", "_inference", "_covariances")
