@@ -10,7 +10,7 @@ import pytest
 
 import dualopt.losses
 import dualopt.runs.reference
-from dualopt.losses import Squared
+from dualopt.losses import Huber, Squared
 from dualopt.losses._offset import label_and_offset
 from dualopt.objectives import linear_model
 from dualopt.runs.certificates import Certificate
@@ -46,6 +46,19 @@ def test_newton_and_cvxpy_agree(name: str) -> None:
     assert abs(a.energy - b.energy) <= a.gap + b.gap
     np.testing.assert_allclose(a.theta, b.theta, atol=1e-5)
     assert solve(f).solver == "newton"
+
+
+@pytest.mark.parametrize("name", ["huber", "smoothed-hinge", "squared-hinge"])
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_newton_and_cvxpy_agree_where_no_row_curves_the_loss_at_the_start(name: str, intercept: str) -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60) + 0.5
+    y = y if name == "huber" else np.where(y > 0, 1.0, -1.0)
+    mu = 0.02 if intercept == "free" else 0.0
+    loss = {"huber": Huber(delta=1e-2)}.get(name, LOSSES[name])
+    f = linear_model(X, y, loss=loss, mu=mu, clients=[range(20), range(20, 60)], intercept=intercept)
+    a, b = newton(f), cvxpy(f, tol=1e-6)
+    assert a.energy == pytest.approx(b.energy, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ROUGH)
