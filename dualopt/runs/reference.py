@@ -41,7 +41,7 @@ class Reference:
     Attributes
     ----------
     theta : array, shape ``shape``
-        The minimiser.
+        The minimiser; in double precision where CVXPY found it.
     energy : float
         ``E(theta)``.
     gap : float
@@ -68,7 +68,8 @@ class Reference:
 def solve(objective: Objective, *, tol: float = 1e-11) -> Reference:
     """Return a reference solution: :func:`newton` for a smooth objective, :func:`cvxpy` for one with kinks.
 
-    The tolerance of the nonsmooth route is at least 1e-7, what an interior point method can be trusted with.
+    The tolerance of the nonsmooth route is at least 1e-7, what an interior point method can be trusted with, and for
+    data in single precision eight times their epsilon: strong convexity is known to four, the ridge is a part of ``E``.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def solve(objective: Objective, *, tol: float = 1e-11) -> Reference:
     """
     if is_smooth(objective):
         return newton(objective, tol=tol)
-    return cvxpy(objective, tol=max(tol, 1e-7))
+    return cvxpy(objective, tol=max(tol, 1e-7, 8.0 * epsilon(objective.zeros())))
 
 
 def newton(objective: Objective, *, tol: float = 1e-11, max_iter: int = 100) -> Reference:
@@ -185,7 +186,9 @@ def cvxpy(objective: Objective, *, tol: float = 1e-7) -> Reference:
         raise NotOptimalError(f"CVXPY found no solution: {error}") from error
     if problem.status not in ("optimal", "optimal_inaccurate"):
         raise NotOptimalError(f"CVXPY ended with status {problem.status}.")
-    point = _into_the_kinks(objective, asarray_like(theta.value, objective.zeros()))
+    zero = objective.zeros()
+    double = array_namespace(zero).astype(zero, array_namespace(zero).float64, copy=False)
+    point = _into_the_kinks(objective, asarray_like(theta.value, double))
     dual = None
     if isinstance(f, LinearModel):
         dual = _dual_point(f, point, [scale * link.dual_value for link, scale in links])
