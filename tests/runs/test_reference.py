@@ -60,6 +60,13 @@ def test_newton_and_cvxpy_agree_where_no_row_curves_the_loss_at_the_start(name: 
     assert a.energy == pytest.approx(b.energy, rel=1e-9)
 
 
+@pytest.mark.parametrize("name", SMOOTH)
+def test_solutions_of_data_in_single_precision_are_as_accurate_as_those_of_others(name: str) -> None:
+    found = newton(problem(name, "float32"))
+    assert found.gap <= 1e-11 * found.energy
+    assert found.theta.dtype == np.float64
+
+
 @pytest.mark.parametrize("name", ROUGH)
 def test_nonsmooth_solutions_of_data_in_single_precision_are_those_of_the_data_as_stored(name: str) -> None:
     """Features, labels and weights of rows are rounded to 2^-24: an energy of at most 3 moves by less than 1e-6."""
