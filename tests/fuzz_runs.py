@@ -3,7 +3,8 @@
 Every case is drawn from its seed: data, loss, penalties and intercept, weights, partition, method with solver,
 participation, compression in both directions, engine, preparation, scales. A combination may be refused, in one
 sentence. One that is not must have a reference solution, if it is convex, and must run without a warning of NumPy, with
-certificates that are never below the error, and to the same numbers, bit for bit, when it is interrupted and goes on.
+certificates that are never below the error, and to the same numbers, bit for bit, when it is interrupted and goes on,
+and when its clients are at sites that talk by messages; sites may refuse what one process admits.
 
 Run it with::
 
@@ -40,17 +41,20 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.runs.recording import run
 from dualopt.runs.reference import NotOptimalError, Reference, solve
 from dualopt.spec.discover import discover
+from tests.engine.wired import elsewhere
 
 __all__ = ["Case", "check", "draw", "failures", "main"]
 
 CLIENTS, ROWS, COLUMNS = 5, 60, 4
-ROUNDS, INTERRUPTED = 20, 7
+SITES = ((0, 2), (1,), (3, 4))
+ROUNDS, INTERRUPTED, MEASURED = 20, 7, 5
 LONGEST = 400  # characters of a sentence that refuses something
 LABELS = {"binary": (-1.0, 1.0), "class": (0.0, 1.0, 2.0), "real": (), "positive": (0.5, 1.0, 2.0, 4.0)}
 STEPS = {"sgd": "sgd: step=0.05, batch=4, epochs=1", "sarah": "sarah: gamma=1", "gradient": "gradient: step=0.1"}
 PARTICIPATIONS = ("subset=2", "importance=3", "bernoulli=0.5", "bernoulli: probability=0.3, nonempty=true")
 ENGINES = ("blocks=2", "blocks=5", "secure-blocks=3")
 WEIGHTS = ("rows", "3,1,2,1,5")
+SITES_ALONE = ("seconds", "bits_measuring_up", "bits_measuring_down")  # columns that are not those of one process
 
 
 class Case(NamedTuple):
@@ -176,8 +180,22 @@ def _run(case: Case) -> Outcome:
     once(checkpoint=Checkpoint(path, seconds=0.0), callback=lambda snapshot, row: row["round"] == INTERRUPTED)
     again = once(checkpoint=Checkpoint(path, resume=True))
     path.unlink(missing_ok=True)
-    same = again.status == trace.status and again.theta.tobytes() == trace.theta.tobytes()
-    return Outcome(trace.status, "" if same else "has other numbers after an interruption")
+    if again.status != trace.status or again.theta.tobytes() != trace.theta.tobytes():
+        return Outcome(trace.status, "has other numbers after an interruption")
+    if "engine" in case.options:
+        return Outcome(trace.status)
+    seldom = {"rounds": ROUNDS, "certify_every": MEASURED, "measure_every": MEASURED, **case.options}
+    try:
+        remote = run(case.algorithm, elsewhere(objective, SITES), **seldom)
+    except ValueError:
+        return Outcome(f"{trace.status}, refused at sites")
+    local = run(case.algorithm, objective, **seldom)
+    other = [name for name in local.columns if name not in SITES_ALONE and not _equal(local[name], remote[name])]
+    return Outcome(trace.status, f"has other numbers at sites: {', '.join(other)}" if other else "")
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=True))
 
 
 def _reference(objective: Any) -> Reference | str | None:
