@@ -148,6 +148,8 @@ def check(case: Case) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
+        # kernels of BLAS compute on padding, and leave the flag behind (pyproject.toml)
+        warnings.filterwarnings("ignore", "invalid value encountered in matmul", RuntimeWarning)
         try:
             return _run(case)
         except ValueError as error:
