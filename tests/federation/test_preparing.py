@@ -262,6 +262,17 @@ def test_few_rows_tell_nothing(tmp_path: Path, what: str) -> None:
         assert prepared_by(listed, Sites(tmp_path, listed)).found is not None
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_features_are_scaled_and_of_the_type_of_the_project(dtype: str) -> None:
+    project = Project(name="a", sites=("b",), classes=(0, 1), features=2, scale="max", dtype=dtype)
+    preparing = Preparing(project)
+    preparing.tell(np.array([[4.0]]))
+    assert preparing.found is not None
+    found = preparing.found.features(np.array([[4.0, -1.0], [2.0, 0.0]]), project.dtype)
+    assert found.dtype == dtype
+    assert found.tolist() == [[1.0, -0.25], [0.5, 0.0]]
+
+
 @pytest.mark.parametrize("column", ["stage", "pulse"])
 def test_one_row_tells_nothing(tmp_path: Path, column: str) -> None:
     table = hospital("lyon")
