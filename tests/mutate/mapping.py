@@ -598,7 +598,7 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("_agreement", ("agreement",)),
+            ("_agreement", ("agreement_sentences", "agreement")),
             ("_errors", ()),
             ("_host", ("one_host", "two_phases", "wire", "kills")),
             ("_host_data", ("one_host", "wire")),
