@@ -86,7 +86,7 @@ class Contradictions:
         xp = array_namespace(mu)
         mu, L = (xp.astype(x, xp.float64, copy=False) for x in (mu, L))
         self._mu, self._L = mu, (1.0 + SMOOTHER) * L
-        self._smooth = bool(xp.any(math.inf > L))
+        self._smooth = bool(xp.any(xp.isfinite(L)))
         self._evaluations: list[Statement] = []
         self._duals: list[Statement] = []
 
@@ -97,11 +97,11 @@ class Contradictions:
 
     def _by(self, n: int, theta: Array, answer: protocol.Evaluated) -> tuple[int, str] | None:
         xp = array_namespace(answer.value)
-        told = (None if x is None else xp.astype(x, xp.float64, copy=False) for x in (theta[None, ...], *answer))
-        at, value, slope, value_error, slope_error, dual, conjugate, dual_error = told
-        new, duals = Statement(n, at, value, slope, value_error, slope_error), list(self._duals)
-        if dual is not None:
-            duals.append(Statement(n, xp.zeros_like(at), -conjugate, dual, xp.zeros_like(conjugate), dual_error))
+        told = [xp.astype(x, xp.float64, copy=False) for x in (theta[None, ...], *answer) if x is not None]
+        new, duals = Statement(n, *told[:5]), list(self._duals)
+        if answer.dual is not None:
+            dual, conjugate, error = told[5:]
+            duals.append(Statement(n, xp.zeros_like(new.at), -conjugate, dual, xp.zeros_like(conjugate), error))
         for old in self._evaluations:
             for lower, upper in ((old, new), (new, old)):
                 if (j := self._above(lower, upper)) is not None:
@@ -130,7 +130,9 @@ class Contradictions:
     def _excess(self, lower: Statement, upper: Statement, step: Array, shift: Array | None) -> Array:
         """Return how far the lower bound is above the upper one at ``upper.at + shift``, less what rounding may do.
 
-        Where ``mu`` or ``L`` is infinite, so that there is no such bound, it is NaN or minus infinity.
+        For rounding ``gamma`` times the sizes of all terms is taken off, squares without their halves and with
+        ``reach`` for the distance to ``lower.at``, of which it is a bound; and what products lose that underflow. Where
+        ``mu`` or ``L`` is infinite, so that there is no such bound, this is NaN or minus infinity.
         """
         xp, mu, L = array_namespace(step), self._mu, self._L
         to = step if shift is None else step + shift

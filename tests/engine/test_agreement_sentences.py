@@ -26,8 +26,8 @@ class Peers:
     """The other processes, as process 0 hears them; none, for the others."""
 
     def __init__(self, size: int, heard: Any = None) -> None:
-        self.size, self.heard, self.said = size, heard, None
-        self.together = nullcontext
+        self.size, self.heard, self.together = size, heard, nullcontext
+        self.said: Any = None
 
     def collected(self, x: Any) -> Any:
         self.said = x

@@ -88,8 +88,9 @@ def told(said: Sequence[Said], duals: Sequence[Said] = ()) -> protocol.Evaluated
     """The answer of a host."""
     names = ("value", "slope", "value_error", "slope_error")
     rows = [np.array([getattr(own, name) for own in said]) for name in names]
-    dual = [np.array([getattr(own, name) for own in duals]) if duals else None for name in names]
-    return protocol.Evaluated(*rows, dual[1], None if dual[0] is None else -dual[0], dual[3])
+    of_dual: list[Any] = [np.array([getattr(own, name) for own in duals]) for name in names] if duals else [None] * 4
+    dual = of_dual[1], -of_dual[0] if duals else None, of_dual[3]
+    return protocol.Evaluated(*rows, *dual)  # pyright: ignore[reportCallIssue]
 
 
 def border(said: Said, room: Callable[[Said], float]) -> float:
