@@ -160,6 +160,18 @@ def test_a_bound_is_not_below_zero(name: str) -> None:
         assert said == (None if right else f"its {name} is a bound below 0")
 
 
+@pytest.mark.parametrize("k", range(9))
+def test_sums_of_sizes_and_bounds_are_not_below_zero(k: int) -> None:
+    """Those of values, which come first, and of conjugates may be."""
+    request, answer = SOUND["sums"]
+    for least, right in ((0.0, True), (NAN, True), (INF, True), (-LEAST, k in (0, 5))):
+        columns = np.where(np.arange(9) == k, least, 1.0)
+        said = None if right else "it returns a sum of sizes that is below 0"
+        assert unsound(request, answer._replace(columns=columns), N, SHAPE) == said
+        if k < 5:
+            assert unsound(request, protocol.PartialSums(columns[:5], SUMS[1], None), N, SHAPE) == said
+
+
 GRADIENTS = [None, (), (0, 1.5, 3.0), (0.0,), np.array([0.0, 2.0]), np.array([1, 2])]
 NO_GRADIENTS = [(1.0, -LEAST), (INF, 1.0), (1.0, NAN), (1.0, "1"), (True,), (None,), 3, "12", np.array(2.0), np.eye(2)]
 
