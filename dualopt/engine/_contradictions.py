@@ -103,29 +103,27 @@ class Contradictions:
             dual, conjugate, error = told[5:]
             duals.append(Statement(n, xp.zeros_like(new.at), -conjugate, dual, xp.zeros_like(conjugate), error))
         for old in self._evaluations:
-            for lower, upper in ((old, new), (new, old)):
-                if (j := self._above(lower, upper)) is not None:
-                    what = f"its values and gradients after rounds {old.n} and {n}"
-                    return j, f"{what} are not those of one function with its mu and L"
+            if (j := _first(self._above(old, new) | self._above(new, old))) is not None:
+                what = f"its values and gradients after rounds {old.n} and {n}"
+                return j, f"{what} are not those of one function with its mu and L"
         for lower in duals:
             for upper in (new, *(self._evaluations if lower.n == n else ())):
-                if (j := self._above(lower, upper)) is not None:
+                if (j := _first(self._above(lower, upper))) is not None:
                     what = f"its conjugate after round {lower.n} is less"
                     return j, f"{what} than its value after round {upper.n} allows"
         self._evaluations = _kept([*self._evaluations, new])
         self._duals = _kept(duals)
         return None
 
-    def _above(self, lower: Statement, upper: Statement) -> int | None:
-        """Return the first client of which a lower bound is above an upper one by more than rounding; None for none."""
+    def _above(self, lower: Statement, upper: Statement) -> Array:
+        """Tell of each client whether a lower bound is above an upper one by more than rounding."""
         step = upper.at - lower.at
-        xp = array_namespace(step)
         found = self._excess(lower, upper, step, None) > 0.0
         if self._smooth:
             mu, wide = per_client(self._mu, step), per_client(self._L - self._mu, step)
             shift = (mu * step - (upper.slope - lower.slope)) / wide
             found = found | (self._excess(lower, upper, step, shift) > 0.0)
-        return int(xp.argmax(xp.astype(found, xp.int8))) if bool(xp.any(found)) else None
+        return found
 
     def _excess(self, lower: Statement, upper: Statement, step: Array, shift: Array | None) -> Array:
         """Return how far the lower bound is above the upper one at ``upper.at + shift``, less what rounding may do.
@@ -149,6 +147,12 @@ class Contradictions:
         sizes = sizes + (client_norm(lower.slope) + xp.abs(mu) * reach + lower.slope_error) * reach
         n = math.prod(step.shape) + 16
         return low - high - gamma(n, low) * sizes - n * tiny(low) * (2.0 + reach)
+
+
+def _first(found: Array) -> int | None:
+    """Return the first place that is true; None for none."""
+    xp = array_namespace(found)
+    return int(xp.argmax(xp.astype(found, xp.int8))) if bool(xp.any(found)) else None
 
 
 def _kept(statements: list[Statement]) -> list[Statement]:
