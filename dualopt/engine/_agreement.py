@@ -65,9 +65,9 @@ def _hash(x: Any) -> str | None:
     found = hashlib.sha256()
     for part in map(to_numpy, arrays):
         if part.dtype.hasobject:
-            part = np.array([json.dumps(value, default=str) for value in part.reshape(-1).tolist()])
+            part = np.array([json.dumps(value, default=str) for value in part.ravel().tolist()])
         found.update(f"{part.dtype} {part.shape} ".encode())
-        found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data if part.size else b"")
+        found.update(part.ravel().view(np.uint8).data)
     return found.hexdigest()
 
 

@@ -55,6 +55,8 @@ SAME: list[tuple[Any, ...]] = [
     ((DATA, DATA[:2]), (DATA, DATA[:2])),
     (np.zeros((0, 2)), np.zeros((0, 2))),
     ((), ()),
+    (DATA[::2], DATA[::2].copy()),
+    (np.array(2.0), np.array(2.0)),
     ((DATA[:0],), DATA[:0]),
 ]
 OTHERS: list[tuple[Any, Any]] = [
@@ -90,6 +92,7 @@ def test_data_that_are_others(here: Any, there: Any) -> None:
         ([1, 2, 2, 1], "x is 1 in process 0 and 2 in processes 1, 2"),
         ([1, 3, 2, 3], "x is 1 in process 0 and 3 in processes 1, 3 and 2 in process 2"),
         ([None, 1], "x is None in process 0 and 1 in process 1"),
+        ([(), (1,)], "x is [] in process 0 and [1] in process 1"),
         (["a", (DATA, 1)], f"x is 'a' in process 0 and {[str(DATA), 1]!r} in process 1"),
         ([0, *[1] * 8], "x is 0 in process 0 and 1 in processes 1, 2, 3, 4, 5, 6, 7, 8"),
         ([0, *[1] * 9], "x is 0 in process 0 and 1 in processes 1, 2, 3, 4, 5, 6, 7, 8, ..."),
