@@ -90,7 +90,7 @@ def _require_same(facts: Sequence[Sequence[Mapping[str, Any]]]) -> None:
         for name in dict.fromkeys(name for own in facts for name in own[kind]):
             values = [own[kind].get(name) for own in facts]
             others: list[Any] = []
-            for value in values[1:]:
+            for value in values:
                 others += [value] * (value != values[0] and value not in others)
             of = [[rank for rank, x in enumerate(values) if x == value] for value in others]
             if others and kind:
