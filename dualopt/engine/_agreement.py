@@ -137,8 +137,9 @@ def _common(info: protocol.ClientInfo) -> dict[str, Any]:
 
 def numbered(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]) -> list[tuple[int, ...]]:
     """Return the numbers of the clients of each host: those that hosts know, or in the order of the hosts."""
+    blocks: list[tuple[int, ...]] = []
     if all(x.clients is None for x in found):
-        first, blocks = 0, []
+        first = 0
         for x in found:
             blocks.append(tuple(range(first, first + x.n_clients)))
             first += x.n_clients
@@ -148,7 +149,7 @@ def numbered(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]) -> list
             raise ValueError(f"clients of host {hosts[h]} have no numbers, and those of others have.")
         if len(x.clients) != x.n_clients:
             raise ValueError(f"clients of host {hosts[h]} must be {x.n_clients} numbers.")
-    blocks = [x.clients or () for x in found]
+        blocks.append(x.clients)
     ids = sorted(j for own in blocks for j in own)
     if ids != list(range(len(ids))):
         raise ValueError(f"clients of all hosts together must have the numbers 0 to {len(ids) - 1}, each once.")
