@@ -229,3 +229,8 @@ def test_a_warning_names_the_line_that_fits() -> None:
             [[1.0], [2.0], [3.0], [5.0]], [1.0, -1.0, 2.0, 0.0]
         )
     assert [warning.filename for warning in found] == [__file__]
+
+
+def test_both_estimators_have_the_same_defaults() -> None:
+    of_classes = {"class_weight": None}
+    assert FederatedRegressor().get_params() | of_classes == FederatedClassifier().get_params()
