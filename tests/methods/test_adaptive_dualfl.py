@@ -17,7 +17,6 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import AdaptiveDualFL, DualFL, GapRestartedDualFL, RestartedDualFL
 from dualopt.methods.adaptive_dualfl import Server, Upload, quotient
 from dualopt.methods.dualfl import momentum
-from dualopt.methods.gap_restarted_dualfl import Message
 from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
 from dualopt.runs.reference import newton
