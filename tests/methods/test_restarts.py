@@ -23,7 +23,9 @@ from dualopt.methods import (
     parameters,
 )
 from dualopt.methods.dualfl import momentum
+from dualopt.methods.gap_restarted_dualfl import Server, Upload
 from dualopt.methods.optimized_dualfl import coefficients
+from dualopt.methods.participation import Round
 from dualopt.objectives import ObjectiveWrapper, Quadratic
 from dualopt.runs.reference import newton
 from dualopt.solvers import Exact
@@ -100,6 +102,32 @@ def test_gap_restarts_are_those_of_the_definition() -> None:
             zeta, before = s.clients.zeta, v
     assert set(ends) == {True, False}
     assert len(ends) >= 10
+
+
+@pytest.mark.parametrize(
+    ("gap", "slope", "first", "again"),
+    [
+        (4.0, -0.75, 36.0, True),  # a ninth, and the momentum leads uphill
+        (4.0, -1.0, 36.0, False),
+        (4.0, -1.0, 400.0, True),  # a hundredth
+        (4.0, -1.0, 399.0, False),
+        (4.0, -0.75, 35.9, False),
+        (4.0, -1.0, math.inf, True),  # the first round
+        (0.5, -0.75, 4.6, True),
+        (0.0, -0.75, 36.0, False),  # rounding
+        (-1.0, -0.75, 36.0, False),
+    ],
+)
+def test_when_an_epoch_ends(gap: float, slope: float, first: float, again: bool) -> None:
+    """With nu = 2 at the model (3, 4), 25 are added to what the clients send; uphill is above minus its move, 1."""
+    before = Server(np.array([3.0, 3.0]), t=2.0, gap=first)
+    mean = Upload(np.array([3.0, 4.0]), np.asarray(slope), np.asarray(gap - 25.0))
+    round = Round(n=5, n_clients=3, clients=(0, 1, 2), communicate=True, seed=0)
+    server, message = GapRestartedDualFL(nu=2.0).server(before, mean, round)
+    assert server.theta.tolist() == message.theta.tolist() == [3.0, 4.0]
+    t, beta = (1.0, 0.0) if again else momentum(2.0, 0.0)
+    assert (server.t, message.t, message.beta) == (t, t, beta)
+    assert server.gap == (gap if again else first)
 
 
 @cache
