@@ -25,6 +25,7 @@ from dualopt.methods import (
     OptimizedDualFL,
     SampledDualFL,
 )
+from dualopt.methods._dual_theorems import longest_run
 from dualopt.methods.participation import Full, Participation, UniformSubset, WeightedSubset
 from dualopt.objectives import Quadratic
 from theory.feddyn import convex
@@ -60,6 +61,20 @@ def test_bounds_are_the_printed_ones(method: Any, who: Participation, n: int, bo
     known = Known.of(UNEQUAL, who)
     (theorem,) = [t for t in method.theorems if t.bound is not None and t.about(method, known)]
     assert theorem.bound(method, known, UNEQUAL.minimiser(), n) == pytest.approx(bound, rel=1e-12)
+
+
+@pytest.mark.parametrize("kappa", [1.25, 3.0, 9.0, 101.0])
+@pytest.mark.parametrize("first", [1e-3, 0.25, 0.5, 0.75, 1.0, 4.0])
+@pytest.mark.parametrize("fall", [0.5, 1.0, 1.5, 1e6])
+def test_rounds_of_adaptive_dualfl_are_those_of_its_theorem(kappa: float, first: float, fall: float) -> None:
+    """(4) of theory/frontier/adaptive_dualfl.py: failures are of estimates of sigma, 2 sigma, ... up to the first."""
+    sigma = 1.0 / (kappa - 1.0)
+    failed = [sigma * 2.0**k for k in range(64) if first > sigma and sigma * 2.0**k <= first]
+    estimates = [0.5 * sigma, *failed] if failed else [first]
+    expected = 1.0 + math.sqrt(1.0 + 1.0 / estimates[0]) * math.log(max(fall, 1.0))
+    for s in estimates:
+        expected += 4.0 / math.sqrt(s) + math.log(5.0) * math.sqrt(1.0 + 1.0 / s) + 1.0
+    assert longest_run(kappa, first, fall) == pytest.approx(expected, rel=1e-14)
 
 
 def of_feddyn(method: Any, f: Quadratic, who: Participation, source: str) -> float:

@@ -78,6 +78,14 @@ SAID = [
     ),
     ("optimized-dualfl", STRONG, {"rho": 0.06}, "none: 2 |zeta*|^2/(N A_n) needs rho <= nu/L = 0.05"),
     ("gap-restarted-dualfl", STRONG, {}, "Theorem E: the certified gap falls by 100 in at most 95 rounds"),
+    (
+        "gap-restarted-dualfl",
+        diagonal((4.0, 5.0), (5.0, 5.0)),
+        {},
+        "Theorem E: the certified gap falls by 100 in at most 11 rounds",
+    ),
+    ("gap-restarted-dualfl", EIGHT, {}, "Theorem E: the certified gap falls by 100 in at most 1 rounds"),
+    ("gap-restarted-dualfl", EIGHT, {"nu": 10.0 * (1.0 + 1e-13)}, "Theorem E"),
     ("gap-restarted-dualfl", hinge(mu=0.5), {}, "Theorem E: O(1/n^2) at the mean models"),
     ("gap-restarted-dualfl", STRONG, {"nu": 0.6}, "none: Theorem E needs nu <= mu = 0.5"),
     (
@@ -176,6 +184,10 @@ SAID = [
         STRONG,
         {"who": ONE},
         "Theorem F: where all f_j - nu/2 |.|^2 are bounded below, E |theta",
+    ),
+    *(  # where nu is as good as mu the bound is infinite
+        ("sampled-dualfl", STRONG, {"nu": 0.5 * (1.0 - less), "rho": 0.0, "who": ONE}, f"Theorem F: {said}")
+        for less, said in ((1e-8, "E |theta"), (1e-10, "where all f_j - nu/2 |.|^2 are bounded below, E |theta"))
     ),
     (
         "sampled-dualfl",
