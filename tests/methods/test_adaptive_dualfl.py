@@ -163,6 +163,7 @@ def test_what_the_gap_says_of_the_curvature(t: float, gap: float) -> None:
     for gap, told in ((-1e-13, False), (0.98 * rounding, False), (1.02 * rounding, True)):
         server, _ = decided(before, energy=39.0 + 12.5, dual=-76.5 + gap)
         assert (server.s < 3.0) == (told and (root + math.sqrt(gap)) ** 2 < 3.0 * t**2 * gap)
+    assert decided(before, energy=51.5, dual=-76.5, product=1.0, square=16.0)[0].s == 0.0625  # which is met
 
 
 def test_when_the_momentum_is_held() -> None:

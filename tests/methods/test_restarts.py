@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from dualopt.methods import (
     parameters,
 )
 from dualopt.methods.dualfl import momentum
-from dualopt.methods.gap_restarted_dualfl import Server, Upload
+from dualopt.methods.gap_restarted_dualfl import Server, Upload, conjugate
 from dualopt.methods.optimized_dualfl import coefficients
 from dualopt.methods.participation import Round
 from dualopt.objectives import ObjectiveWrapper, Quadratic
@@ -99,6 +100,7 @@ def test_gap_restarts_are_those_of_the_definition() -> None:
             if step.ends:
                 ends.append(uphill)
                 first = step.found.gap
+            assert s.server.gap * case.n_clients == pytest.approx(first, rel=1e-9, abs=step.found.rounding)
             zeta, before = s.clients.zeta, v
     assert set(ends) == {True, False}
     assert len(ends) >= 10
@@ -128,6 +130,15 @@ def test_when_an_epoch_ends(gap: float, slope: float, first: float, again: bool)
     t, beta = (1.0, 0.0) if again else momentum(2.0, 0.0)
     assert (server.t, message.t, message.beta) == (t, t, beta)
     assert server.gap == (gap if again else first)
+
+
+@pytest.mark.parametrize("excess", [None, np.array([0.5, 0.25])])
+def test_conjugates_at_the_gradients(excess: np.ndarray | None) -> None:
+    """g_j = f_j - |.|^2 at (3, 4) and (1, 0), nu = 2: what an inexact subgradient is off by is added."""
+    theta, f, gradient = np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([7.0, 5.0]), np.array([[2.0, 1.0], [-1.0, 9.0]])
+    solution: Any = SimpleNamespace(theta=theta, evaluation=SimpleNamespace(f=f, grad_f=gradient), excess=excess)
+    expected = np.array([10.0 - 7.0 - 25.0, -1.0 - 5.0 - 1.0]) + (0.0 if excess is None else excess)
+    assert conjugate(solution, 2.0).tolist() == expected.tolist()
 
 
 @cache
