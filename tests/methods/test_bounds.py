@@ -15,8 +15,10 @@ import pytest
 
 from dualopt.methods import (
     Algorithm,
+    AndersonFedSplit,
     DualAscent,
     DualFL,
+    FedDR,
     FedDyn,
     FedSplit,
     FiveGCS,
@@ -115,6 +117,48 @@ def test_what_is_proved_of_all_clients_needs_all_to_be_active_at_times() -> None
     never = WeightedSubset(size=1, weights=(1e-300, 1e300))
     assert never.inclusion(2) == (0.0, 1.0)
     assert FedSplit().guarantee(EQUAL, never) == "none: Theorem B needs clients that are all active at times"
+
+
+def test_the_potentials_of_5gcs() -> None:
+    """Models off by 1, duals times N by 1, -2, 3 and 4: the squares add up to 30, and L - mu = 6.5."""
+    A = np.array([1.0, 3.0, 2.0, 7.0])[:, None, None]
+    f = Quadratic(A=A, b=np.array([[2.0], [1.0], [0.0], [5.0]]))
+    theta, off = f.minimiser(), np.array([[1.0], [-2.0], [3.0], [4.0]])
+    duals = (f.gradient(theta) - 0.5 * theta + off) / 4.0
+    state = SimpleNamespace(server=SimpleNamespace(theta=theta + 1.0), clients=SimpleNamespace(dual=duals))
+    r = 1.0 / 1.05  # which is more than 0.65/1.65
+    for source, tau, who, expected in (
+        ("Theorem G", 2.5, UniformSubset(size=2), 1.0 + (0.01 + 0.2 / 6.5) / 0.5 * 30.0 / 4.0),
+        ("Theorem H", 2.5, Full(), (1.0 + 0.05 * 0.1 * 1.5) ** 2 + 0.95 / r * 0.01 / 4.0 * 30.0),
+        ("", 2.0, UniformSubset(size=2), 10.0 + (1.0 / 2.0 + 4.0 / 6.5) / 0.5 * 30.0 / 16.0),
+    ):
+        (theorem,) = [t for t in FiveGCS.theorems if t.source == source]
+        assert theorem.potential is not None
+        method = FiveGCS(gamma=0.1, mu=0.5, tau=tau)
+        assert theorem.potential(method, Known.of(f, who), theta, state, 2) == pytest.approx(expected, rel=1e-12)
+
+
+def test_mixtures_are_regularised() -> None:
+    """AndersonFedSplit: sqrt(1 + lambda) delta, lambda = 2^(-104/3) in double precision."""
+    f = replace(EQUAL, A=np.array([[[0.5]], [[10.0]]]))
+    theorem, method = AndersonFedSplit.theorems[0], AndersonFedSplit(step=0.1)
+    assert theorem.factor is not None
+    expected = math.sqrt(1.0 + 2.0 ** (-104.0 / 3.0)) * 0.95 / 1.05
+    assert theorem.factor(method, Known.of(f)) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize(("off", "reached"), [(0.0, True), (1e-9, True), (1e-7, False)])
+def test_a_point_whose_model_is_another_one_is_not_reached(off: float, reached: bool) -> None:
+    """FedDR: the distance is finite where every model is the proximal point of its point, up to rounding."""
+    theta, x = EQUAL.minimiser(), np.array([[3.0], [-1.0]])
+    y = (x + 0.3 * EQUAL.gradient(x)) * (1.0 + off)
+    limits = theta + 0.3 * EQUAL.gradient(theta)
+    (theorem,) = FedDR.theorems
+    assert theorem.potential is not None
+    state = SimpleNamespace(clients=SimpleNamespace(x=x, y=y))
+    expected = 0.5 * float(np.sum((y - limits) ** 2)) if reached else math.inf
+    found = theorem.potential(FedDR(eta=0.3, relaxation=2.0), Known.of(EQUAL), theta, state, 2)
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("size", "gamma"), [(2, 0.1), (2, 0.6), (1, 0.1)])

@@ -9,6 +9,7 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import DualAscent, DualLBFGS
+from dualopt.methods.distributed_lbfgs import inverse_hessian_product
 from dualopt.methods.dual_lbfgs import Server, Upload, next_gram
 from dualopt.methods.participation import Round
 from dualopt.solvers import LBFGS, Exact
@@ -165,6 +166,17 @@ def test_which_points_are_accepted(plain: bool, value: float, rise: float, new_s
     assert server.weights == message.weights
     expected = DualLBFGS(nu=2.0, history=1)._direction(server.gram, np.asarray(0.0))
     np.testing.assert_allclose(server.weights, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_the_direction_is_that_of_the_vectors(pairs: int) -> None:
+    """The two loops in coordinates make the same step as with the vectors that the weights are of."""
+    rng = np.random.default_rng(0)
+    s, (q,) = rng.standard_normal((pairs, 4)), rng.standard_normal((1, 4))
+    y = s * np.array([1.0, 3.0, 10.0, 40.0])
+    kept = np.stack([*s, *y, q])
+    found = DualLBFGS(history=pairs)._direction(kept @ kept.T, np.asarray(0.0))
+    np.testing.assert_allclose(found @ kept, -inverse_hessian_product(s, y, q), rtol=1e-10)
 
 
 def test_sizes_that_are_rounding_are_not_negative() -> None:

@@ -20,6 +20,7 @@ from dualopt.lab.proofs import worst_case
 from dualopt.methods import (
     GIANT,
     Algorithm,
+    DualLBFGS,
     FedDR,
     FedDyn,
     FedSplit,
@@ -173,7 +174,7 @@ BEST = [(name, t) for name in PROVED for t in ALGORITHMS[name].theorems if t.bes
 @pytest.mark.parametrize(("name", "theorem"), BEST, ids=[f"{name}-{i}" for i, (name, _) in enumerate(BEST)])
 def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) -> None:
     """Others nearby are not admitted, or their factor is not smaller; suggestions are these where a method says so."""
-    f = INSTANCES["three"]
+    f = replace(INSTANCES["three"], A=2.5 * INSTANCES["three"].A)  # mu is not 1
     for who in [who for who in laws(f) if who.law(3).name in theorem.laws.names]:
         if not who.needs(3) <= ALGORITHMS[name].supports:
             continue
@@ -301,6 +302,7 @@ WRONG: list[tuple[str, Quadratic, Algorithm, Participation, Callable[[Theorem], 
     ("FedDR, coins as if all", FIVE, FedDR(), Bernoulli(probability=0.7), of_everybody),
     ("F, as if all", FIVE, SampledDualFL(), UniformSubset(size=1), of_everybody),
     ("F, coins", TWO, SampledDualFL(), Bernoulli(probability=0.2), lambda t: ANY),
+    ("dual-lbfgs, no refusals", quadratics(3, 2, 1e3, 0, True), DualLBFGS(), Full(), lambda t: {"rounds": 1}),
     ("GIANT, short steps", FIVE, GIANT(steps=(0.1,), reduction=1e-12), Full(), lambda t: NO_NEED),
 ]
 
