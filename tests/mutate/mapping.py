@@ -62,6 +62,15 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
     return Judges((*found, Selected(own), *tests), claims)
 
 
+NUMBERS = {  # tests of the numbers that theorems share with the methods
+    "_dual_theorems": (
+        Selected("tests/methods/test_adaptive_dualfl.py", "momentum_is_held"),
+        Selected("tests/methods/test_dual_lbfgs.py", "are_accepted"),
+        Selected("tests/methods/test_restarts.py", "epoch_ends"),
+    )
+}
+
+
 def _theorems(module: str, methods: str, *claims: str) -> Judges:
     """What is promised of some methods: on both sides of every condition, and exact expectations."""
     title = methods.replace("-", "")
@@ -72,6 +81,7 @@ def _theorems(module: str, methods: str, *claims: str) -> Judges:
         Selected("tests/methods/test_borders.py", rf"(?i:{title})|agree_on_forms|suggested"),
         Selected("tests/methods/test_bounds.py"),
         Selected("tests/methods/test_base.py"),
+        *NUMBERS.get(module, ()),
     )
     return Judges(found, claims)
 
