@@ -28,7 +28,9 @@ from dualopt.methods import (
     SampledDualFL,
 )
 from dualopt.methods._dual_theorems import longest_run
-from dualopt.methods.participation import Full, Participation, UniformSubset, WeightedSubset
+from dualopt.methods._theorem import SMOOTH, SMOOTH_STRONG, STRONG, same
+from dualopt.methods.compressors import Identity, RandK, TopK, kept_part
+from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset, WeightedSubset
 from dualopt.objectives import Quadratic
 from theory.feddyn import convex
 from theory.frontier import cohorts_of_fivegcs
@@ -77,6 +79,38 @@ def test_rounds_of_adaptive_dualfl_are_those_of_its_theorem(kappa: float, first:
     for s in estimates:
         expected += 4.0 / math.sqrt(s) + math.log(5.0) * math.sqrt(1.0 + 1.0 / s) + 1.0
     assert longest_run(kappa, first, fall) == pytest.approx(expected, rel=1e-14)
+
+
+def test_what_theorems_know_of_a_run() -> None:
+    f, coins = UNEQUAL, Bernoulli(probability=0.1)
+    known = Known.of(f, WeightedSubset(size=1))
+    assert (known.mu, known.L, known.N, known.bounds) == (2.0, 6.0, 2, [(2.0, 2.0), (6.0, 6.0)])
+    assert known.law.inclusion == known.drawn == known.weights == (0.75, 0.25)  # drawn by the weights of the clients
+    assert Known.of(f, WeightedSubset(size=1, weights=(1.0, 3.0))).law.inclusion == (0.25, 0.75)
+    assert (Known.of(EQUAL).weights, Known.of(EQUAL).equal, known.equal) == ((0.5, 0.5), True, False)
+    assert (known.p, Known.of(f, coins).p, Known.of(f).p) == (0.25, 0.1, 1.0)
+    assert Known.of(f, coins).drawn == (0.75, 0.25)  # of the smallest cohort, where fewer are expected
+    assert Known.of(f).drawn == (1.0, 1.0)
+    assert known.mean(np.array([1.0, 5.0])) == 2.0
+
+
+def test_what_theorems_know_of_a_compressor() -> None:
+    """Of one that is biased, by which part of a vector it is off at most; of others nothing, which is 1."""
+    wide = Quadratic(A=np.stack([np.eye(4)] * 2), b=np.ones((2, 4)))
+    known = {c: Known.of(wide, None, c) for c in (None, Identity(), RandK(size=1), TopK(size=1))}
+    assert [of.kept for of in known.values()] == [1.0, 1.0, 0.25, pytest.approx(kept_part(TopK(size=1), (4,), 2))]
+    assert [of.q for of in known.values()] == [1.0, 1.0, 1.0, pytest.approx(math.sqrt(0.75))]
+
+
+def test_needs_on_both_sides() -> None:
+    assert same((0.1 + 0.2, 1.0), (0.3, 1.0))
+    assert not same((0.3, 0.5), (0.3, 0.6))
+    assert not same((0.30001,), (0.3,))
+    for A, strong in (((0.25, 1.0), True), ((0.0, 1.0), False), ((-0.5, 1.0), False)):
+        known = Known.of(replace(EQUAL, A=np.reshape(A, (2, 1, 1))))
+        assert [need.holds(None, known) for need in (STRONG, SMOOTH_STRONG, SMOOTH)] == [strong, strong, True]
+    kinks: Any = SimpleNamespace(mu=0.5, L=math.inf)
+    assert [need.holds(None, kinks) for need in (STRONG, SMOOTH_STRONG, SMOOTH)] == [True, False, False]
 
 
 def of_feddyn(method: Any, f: Quadratic, who: Participation, source: str) -> float:

@@ -23,6 +23,7 @@ from dualopt.methods import (
     RestartedOptimizedDualFL,
     parameters,
 )
+from dualopt.methods._restarts import slope
 from dualopt.methods.dualfl import momentum
 from dualopt.methods.gap_restarted_dualfl import Server, Upload, conjugate
 from dualopt.methods.optimized_dualfl import coefficients
@@ -106,8 +107,20 @@ def test_gap_restarts_are_those_of_the_definition() -> None:
     assert len(ends) >= 10
 
 
+def test_slopes_without_the_model_add_up_to_those_with_it() -> None:
+    """(1) of the module: both are the weighted sums of <theta_j - theta, v_j - v_j of the round before>."""
+    rng, w = np.random.default_rng(0), np.array([0.5, 0.2, 0.3])
+    before, local, zeta, last = rng.standard_normal(4), *rng.standard_normal((3, 3, 4))
+    zeta, last = zeta - w @ zeta, last - w @ last
+    theta = w @ local
+    v = zeta - (local - theta)
+    expected = w @ np.sum((local - theta) * (v - last), axis=1)
+    moved = theta - before
+    assert w @ slope(local, before, zeta, last) + moved @ moved == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize(
-    ("gap", "slope", "first", "again"),
+    ("gap", "uphill", "first", "again"),
     [
         (4.0, -0.75, 36.0, True),  # a ninth, and the momentum leads uphill
         (4.0, -1.0, 36.0, False),
@@ -120,10 +133,10 @@ def test_gap_restarts_are_those_of_the_definition() -> None:
         (-1.0, -0.75, 36.0, False),
     ],
 )
-def test_when_an_epoch_ends(gap: float, slope: float, first: float, again: bool) -> None:
+def test_when_an_epoch_ends(gap: float, uphill: float, first: float, again: bool) -> None:
     """With nu = 2 at the model (3, 4), 25 are added to what the clients send; uphill is above minus its move, 1."""
     before = Server(np.array([3.0, 3.0]), t=2.0, gap=first)
-    mean = Upload(np.array([3.0, 4.0]), np.asarray(slope), np.asarray(gap - 25.0))
+    mean = Upload(np.array([3.0, 4.0]), np.asarray(uphill), np.asarray(gap - 25.0))
     round = Round(n=5, n_clients=3, clients=(0, 1, 2), communicate=True, seed=0)
     server, message = GapRestartedDualFL(nu=2.0).server(before, mean, round)
     assert server.theta.tolist() == message.theta.tolist() == [3.0, 4.0]
