@@ -11,6 +11,7 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import DualAscent, DualLBFGS
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
 from dualopt.methods.dual_lbfgs import Server, Upload, next_gram
+from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import GradientNorm
@@ -200,6 +201,22 @@ def test_the_fixed_point_knows_the_least_value() -> None:
     server, _, _ = method.fixed_point(f, f.minimiser())
     least = -float(np.mean(f.value(f.minimiser()))) / method.nu
     assert float(server.value) == pytest.approx(least, rel=1e-13)
+
+
+def test_uploads_are_measured_from_the_last_local_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which both ends know, and which is as near as anything is."""
+    f, told = lopsided(), []
+
+    def sent(self: Oracle, x, since=None):
+        told.append((x, since))
+        return x
+
+    monkeypatch.setattr(Oracle, "sent", sent)
+    shots = seen(DualLBFGS(solver=Exact()), f, 6)
+    assert len(told) == 6
+    for before, s, (x, since) in zip(shots, shots[1:], told[1:], strict=False):
+        assert np.array_equal(x, s.clients.theta)
+        assert np.array_equal(since, before.clients.theta)
 
 
 def test_pairs_of_rounding_are_left_out() -> None:

@@ -127,7 +127,8 @@ def test_slopes_without_the_model_add_up_to_those_with_it() -> None:
         (4.0, -1.0, 400.0, True),  # a hundredth
         (4.0, -1.0, 399.0, False),
         (4.0, -0.75, 35.9, False),
-        (4.0, -1.0, math.inf, True),  # the first round
+        (4.0, -1.0, math.inf, True),  # the first round, whatever its gap is
+        (-1.0, -1.0, math.inf, True),
         (0.5, -0.75, 4.6, True),
         (0.0, -0.75, 36.0, False),  # rounding
         (-1.0, -0.75, 36.0, False),
