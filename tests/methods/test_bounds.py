@@ -67,8 +67,16 @@ def test_bounds_are_the_printed_ones(method: Any, who: Participation, n: int, bo
     assert theorem.bound(method, known, UNEQUAL.minimiser(), n) == pytest.approx(bound, rel=1e-12)
 
 
+def test_bounds_know_where_the_minimiser_is() -> None:
+    """With the minimiser 2 in place of 1 the mean of |xi_j|^2 is 4."""
+    (theorem,) = [t for t in DualFL.theorems if t.source == "Theorem 3.2"]
+    f = replace(UNEQUAL, b=np.array([[3.0], [15.0]]))
+    assert theorem.bound is not None
+    assert theorem.bound(DualFL(nu=0.5, rho=0.0), Known.of(f), f.minimiser(), 1) == pytest.approx(16.0, rel=1e-12)
+
+
 @pytest.mark.parametrize("kappa", [1.25, 3.0, 9.0, 101.0])
-@pytest.mark.parametrize("first", [1e-3, 0.25, 0.5, 0.75, 1.0, 4.0])
+@pytest.mark.parametrize("first", [1e-3, 0.25, 0.5, 0.75, 1.0, 4.0, 16.0])
 @pytest.mark.parametrize("fall", [0.5, 1.0, 1.5, 1e6])
 def test_rounds_of_adaptive_dualfl_are_those_of_its_theorem(kappa: float, first: float, fall: float) -> None:
     """(4) of theory/frontier/adaptive_dualfl.py: failures are of estimates of sigma, 2 sigma, ... up to the first."""
