@@ -56,6 +56,7 @@ BOUNDS: list[tuple[Algorithm, Participation, int, float]] = [
     (SampledDualFL(nu=0.5, rho=0.0), WeightedSubset(size=1), 3, 4.0 * 4.0 / 2.5**2 * (0.75 * DELTA + 0.25 * 3.25)),
     (SampledDualFL(nu=0.5, rho=0.0625), WeightedSubset(size=1), 3, 4.0 * (15.0 / 16.0) * (1.0 - t) ** 2 * START),
     (SampledDualFL(nu=2.0, rho=0.0), WeightedSubset(size=1), 3, math.inf),
+    (SampledDualFL(nu=2.0, rho=0.0), Full(), 3, 4.0 * 7.0 / 4.0 / 16.0),
     (DualAscent(nu=0.5), Full(), 3, 3.0 / 0.25 / 5.0),
 ]
 
@@ -68,11 +69,19 @@ def test_bounds_are_the_printed_ones(method: Any, who: Participation, n: int, bo
 
 
 def test_bounds_know_where_the_minimiser_is() -> None:
-    """With the minimiser 2 in place of 1 the mean of |xi_j|^2 is 4."""
-    (theorem,) = [t for t in DualFL.theorems if t.source == "Theorem 3.2"]
-    f = replace(UNEQUAL, b=np.array([[3.0], [15.0]]))
-    assert theorem.bound is not None
-    assert theorem.bound(DualFL(nu=0.5, rho=0.0), Known.of(f), f.minimiser(), 1) == pytest.approx(16.0, rel=1e-12)
+    """In two dimensions, at (2, -3), with the gradients (1, 2) and (-3, -6): |xi_j|^2 is 49/4 and 145/4."""
+    f = Quadratic(
+        A=np.stack([2.0 * np.eye(2), 6.0 * np.eye(2)]), b=np.array([[3.0, -8.0], [15.0, -12.0]]), weights=(3.0, 1.0)
+    )
+    delta = 0.25 * 13.0 + 0.5 * (0.75 * 12.25 / 1.5 + 0.25 * 36.25 / 5.5)
+    for method, who, n, expected in (
+        (DualFL(nu=0.5, rho=0.0), Full(), 1, 18.25 / 0.25),
+        (SampledDualFL(nu=0.5, rho=0.0), WeightedSubset(size=1), 3, 4.0 * 4.0 / 2.5**2 * (0.75 * delta + 0.25 * 18.25)),
+    ):
+        known = Known.of(f, who)
+        (theorem,) = [t for t in method.theorems if t.bound is not None and t.about(method, known)]
+        assert theorem.bound is not None
+        assert theorem.bound(method, known, f.minimiser(), n) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("kappa", [1.25, 3.0, 9.0, 101.0])
