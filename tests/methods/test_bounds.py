@@ -18,6 +18,7 @@ from dualopt.methods import (
     AndersonFedSplit,
     DualAscent,
     DualFL,
+    DualLBFGS,
     FedDR,
     FedDyn,
     FedSplit,
@@ -82,6 +83,19 @@ def test_bounds_know_where_the_minimiser_is() -> None:
         (theorem,) = [t for t in method.theorems if t.bound is not None and t.about(method, known)]
         assert theorem.bound is not None
         assert theorem.bound(method, known, f.minimiser(), n) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_potentials_on_the_dual() -> None:
+    """The squared distance of the zeta_j, off by 1 and -2 here, and D less its least value, -E*/nu."""
+    theta, known = UNEQUAL.minimiser(), Known.of(UNEQUAL)
+    zeta = UNEQUAL.gradient(theta) / 0.25 + np.array([[1.0], [-2.0]])
+    state = SimpleNamespace(clients=SimpleNamespace(zeta=zeta), server=SimpleNamespace(value=np.asarray(9.0)))
+    ascent, lbfgs = DualAscent.theorems[0].potential, DualLBFGS.theorems[0].potential
+    assert ascent is not None
+    assert lbfgs is not None
+    assert ascent(DualAscent(nu=0.25), known, theta, state, 2) == pytest.approx(1.75, rel=1e-12)
+    energy = 0.75 * (1.0 - 1.0) + 0.25 * (3.0 - 9.0)  # of x^2 - x and 3 x^2 - 9 x at 1
+    assert lbfgs(DualLBFGS(nu=0.25), known, theta, state, 2) == pytest.approx(9.0 + energy / 0.25, rel=1e-12)
 
 
 @pytest.mark.parametrize("kappa", [1.25, 3.0, 9.0, 101.0])

@@ -7,6 +7,7 @@ others, on lopsided quadratics, under every law of participation that it admits 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -220,6 +221,17 @@ def test_rounded_uploads_keep_the_promise(digits: int) -> None:
         found.append(theorem.potential(method, known, best, state, n + 1))
         assert found[-1] == pytest.approx(expected, rel=1e-9, abs=1e-12 * found[0])
     assert all(new <= (1.0 - s * mu) * old + 1e-12 * found[0] for old, new in pairwise(found))
+
+
+FACTORS = [(name, k) for name in PROVED for k, t in enumerate(ALGORITHMS[name].theorems) if t.factor]
+
+
+@pytest.mark.parametrize(("name", "place"), FACTORS)
+def test_a_factor_is_of_as_many_rounds_as_is_said(name: str, place: int) -> None:
+    theorem, f = ALGORITHMS[name].theorems[place], INSTANCES["three"]
+    said = re.search("(two|three) rounds", theorem.says(completed(exact(ALGORITHMS[name]), f, Full()), Known.of(f)))
+    assert (said is not None) == (name in ("acc-s-dane", "dual-lbfgs", "giant"))
+    assert said is None or theorem.rounds == {"two": 2, "three": 3}[said[1]]
 
 
 POTENTIALS = [(name, k) for name in PROVED for k, t in enumerate(ALGORITHMS[name].theorems) if t.potential]
