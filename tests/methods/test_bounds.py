@@ -112,6 +112,16 @@ def test_rounds_of_adaptive_dualfl_are_those_of_its_theorem(kappa: float, first:
     assert longest_run(kappa, first, fall) == pytest.approx(expected, rel=1e-14)
 
 
+@pytest.mark.parametrize("fall", [1.0, 1e3, 1e12])
+def test_rounds_of_adaptive_dualfl_in_one_formula(fall: float) -> None:
+    """With a first estimate of 1, from kappa = 2 on; a twentieth less would be too few."""
+    kappa = 2.0 ** np.arange(1.0, 41.0, 0.25)
+    rounds = np.array([longest_run(k, 1.0, fall) for k in kappa])
+    bounds = np.sqrt(2.0 * kappa) * math.log(fall) + 28.0 * np.sqrt(kappa) + 3.0 * np.log2(kappa)
+    assert np.all(rounds <= bounds)
+    assert np.any(rounds > 0.95 * bounds)
+
+
 def test_what_theorems_know_of_a_run() -> None:
     f, coins = UNEQUAL, Bernoulli(probability=0.1)
     known = Known.of(f, WeightedSubset(size=1))
@@ -131,6 +141,9 @@ def test_what_theorems_know_of_a_compressor() -> None:
     known = {c: Known.of(wide, None, c) for c in (None, Identity(), RandK(size=1), TopK(size=1))}
     assert [of.kept for of in known.values()] == [1.0, 1.0, 0.25, pytest.approx(kept_part(TopK(size=1), (4,), 2))]
     assert [of.q for of in known.values()] == [1.0, 1.0, 1.0, pytest.approx(math.sqrt(0.75))]
+    in_the_mean: Any = SimpleNamespace(unbiased=True, delta=lambda shape, n_clients: 0.75)
+    silent: Any = SimpleNamespace(unbiased=False)
+    assert Known.of(wide, None, in_the_mean).q == Known.of(wide, None, silent).q == 1.0
 
 
 def test_needs_on_both_sides() -> None:
