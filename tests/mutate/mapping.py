@@ -87,7 +87,7 @@ def _theorems(module: str, methods: str, *claims: str) -> Judges:
 
 
 THEOREMS: dict[str, tuple[str, ...]] = {  # methods, and claims
-    "_theorem": ("feddyn|fedsplit|dualfl",),
+    "_theorem": ("feddyn|fedsplit|(restarted-)?dualfl",),
     "_dual_theorems": (".*dualfl|dual-ascent|dual-lbfgs", "dual_ascent_linear", "dual_lbfgs_descent"),
     "_feddyn_theorems": (".*feddyn", "sampled_feddyn_rounds", "weighted_feddyn", "growing_feddyn"),
     "_gradient_theorems": (".*dane|giant|gradient-descent",),
