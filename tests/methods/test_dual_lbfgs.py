@@ -177,7 +177,7 @@ def test_the_direction_is_that_of_the_vectors(pairs: int) -> None:
     y = s * np.array([1.0, 3.0, 10.0, 40.0])
     kept = np.stack([*s, *y, q])
     found = DualLBFGS(history=pairs)._direction(kept @ kept.T, np.asarray(0.0))
-    np.testing.assert_allclose(found @ kept, -inverse_hessian_product(s, y, q), rtol=1e-10)
+    np.testing.assert_allclose(found @ kept, -inverse_hessian_product(tuple(s), tuple(y), q), rtol=1e-10)
 
 
 def test_sizes_that_are_rounding_are_not_negative() -> None:
