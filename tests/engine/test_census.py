@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from dualopt.engine import Blocks, Host, Inline
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._agreement import numbered
-from dualopt.engine._answers import require_sound, unsound
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._rows import under_each_other
 from dualopt.engine._uploads import UploadChecks
@@ -147,41 +145,6 @@ def test_there_is_a_block() -> None:
 def _census() -> protocol.ClientInfo:
     (info,) = Host(problems()["smooth"]).answer([protocol.Describe()])
     return info
-
-
-def _refusal(info: protocol.ClientInfo) -> str:
-    """Return the sentence that refuses what a host says of its clients, nothing if they can be so."""
-    try:
-        require_sound(info, "lyon")
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def test_what_clients_can_be_at_the_edge_is_taken_from_them() -> None:
-    n = _census().n_clients
-    at_the_edge = {"linear_ridge": 0.0, "sizes": (1,) * n, "max_rows": 1, "usual_weight": None}
-    assert _refusal(_census()._replace(**at_the_edge)) == ""
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"usual_weight": 0.0}, r"usual_weight of host lyon must be a positive finite number"),
-        ({"linear_ridge": -1e-9}, r"linear_ridge of host lyon must be a finite number, at least 0"),
-        ({"sizes": (0, 1, 1, 1, 1)}, r"sizes of host lyon must be 5 numbers, at least 1"),
-    ],
-)
-def test_what_clients_cannot_be_is_not(wrong: dict, said: str) -> None:
-    assert re.match(said, _refusal(_census()._replace(**wrong)))
-
-
-@pytest.mark.parametrize(
-    ("gradients", "sound"), [((0.0, 3.0), True), (None, True), ((-1.0,), False), ((1e400,), False)]
-)
-def test_a_client_may_upload_without_a_gradient(gradients: tuple | None, sound: bool) -> None:
-    answer = protocol.Uploaded("run", 0, None, gradients)
-    assert (unsound(None, answer, 2, (3,)) is None) == sound
 
 
 def test_clients_without_numbers_are_counted_through() -> None:

@@ -608,7 +608,7 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("_agreement", ("agreement",)),
+            ("_agreement", ("agreement_sentences", "agreement")),
             ("_errors", ()),
             ("_host", ("one_host", "two_phases", "wire", "kills")),
             ("_host_data", ("one_host", "wire")),
@@ -639,7 +639,11 @@ TABLE |= {
         (Selected("dualopt/arrays/compiled.py"), Selected("tests/arrays/test_compiled.py"))
     ),
     "dualopt/engine/_contradictions.py": Judges(
-        (Selected("dualopt/engine/_contradictions.py"), Selected("tests/engine/test_contradictions.py"))
+        (
+            Selected("dualopt/engine/_contradictions.py"),
+            Selected("tests/engine/test_contradiction_allowances.py"),
+            Selected("tests/engine/test_contradictions.py"),
+        )
     ),
     "dualopt/engine/_everywhere.py": Judges((Selected("tests/engine/test_agreement.py"),)),
     **{
@@ -662,6 +666,7 @@ TABLE |= {
     "dualopt/engine/_answers.py": Judges(
         (
             Selected("dualopt/engine/_answers.py"),
+            Selected("tests/engine/test_answers.py"),
             Selected("tests/engine/test_census.py"),
             Selected("tests/engine/test_lies.py"),
             Selected("tests/engine/test_two_phases.py"),
