@@ -176,7 +176,7 @@ class DualLBFGS(Algorithm):
         return -inverse_hessian_product(s, y, _unit(m, 2 * m, gram), lambda u, v: u @ gram @ v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``: D is ``-E*/nu``."""
+        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, every local solution is ``theta*``, and D ``-E*/nu``."""
         value, gradient = objective.value_and_gradient(theta)
         server, message, clients = self.start_with(theta, zeta=gradient / self.nu)
         return server._replace(value=-objective.mean(value) / self.nu), message, clients
