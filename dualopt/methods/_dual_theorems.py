@@ -72,7 +72,7 @@ def longest_run(kappa: float, first: float, fall: float) -> float:
     (461, 197, True)
     """
     sigma = 1.0 / (kappa - 1.0) if kappa > 1.0 else math.inf
-    least, cycles = [first], 0
+    least = [first]
     if first > sigma:
         cycles = 1 + math.floor(math.log2(first / sigma))
         least = [0.5 * sigma * 2.0**k for k in range(cycles + 1)]

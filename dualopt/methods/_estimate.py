@@ -82,7 +82,7 @@ def advanced(b: float, bound: Bound, weight: float, mu: float) -> Step:
         taken, room, slope = bound.fall >= 0, max(bound.fall, 0.0), bound.height - bound.fall
         c1, c2 = slope * b - room * (b - mu), slope * (b - mu) + 0.5 * bound.square
         share = min(_root(room * b, c1, c2), alpha)
-    return Step(share, (1.0 - share) * b + share * mu if share > 0 else b, False, taken)
+    return Step(share, (1.0 - share) * b + share * mu, False, taken)
 
 
 def _root(c0: float, c1: float, c2: float) -> float:

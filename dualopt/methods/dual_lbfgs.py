@@ -176,11 +176,10 @@ class DualLBFGS(Algorithm):
         return -inverse_hessian_product(s, y, _unit(m, 2 * m, gram), lambda u, v: u @ gram @ v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
+        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, every local solution is ``theta*``, and D ``-E*/nu``."""
         value, gradient = objective.value_and_gradient(theta)
         server, message, clients = self.start_with(theta, zeta=gradient / self.nu)
-        dual = objective.mean(client_dot(clients.zeta, clients.theta) - value / self.nu)
-        return server._replace(value=dual), message, clients
+        return server._replace(value=-objective.mean(value) / self.nu), message, clients
 
 
 def next_gram(gram: Array, weights: Array, products: Array, size: Array) -> Array:

@@ -240,10 +240,11 @@ def test_a_weight_falls_to_a_tenth_until_one_is_refused(said: list[str], weights
     assert found == pytest.approx(weights, rel=1e-12)
 
 
-def test_what_rounding_hides_is_made_as_planned() -> None:
+@pytest.mark.parametrize("bound", [Bound(-1e-17, 1e-30, 1e-17, 1e-15), Bound(0.0, 0.0, 0.0, 0.0)])
+def test_what_rounding_hides_is_made_as_planned(bound: Bound) -> None:
+    """And so is a step after which nothing is left to do: no weight is refused there."""
     alpha, b = growth(1.0, 1.0, 0.1)
-    step = advanced(1.0, Bound(-1e-17, 1e-30, 1e-17, 1e-15), 1.0, 0.1)
-    assert step == (alpha, b, None, True)
+    assert advanced(1.0, bound, 1.0, 0.1) == (alpha, b, None, True)
 
 
 @pytest.mark.parametrize("b", [1.0, math.inf])
@@ -261,8 +262,17 @@ def test_the_adaptive_weight_goes_on_down_to_rounding(first: float | None) -> No
     assert found.search.weight <= max(first or 0.0, 2.0 * 49.5)
 
 
+@pytest.mark.parametrize("kind", [AccSDANE, AdaptiveAccSDANE])
+def test_first_gradients_are_measured_from_zero(kind: type) -> None:
+    """Which both ends know."""
+    _, _, clients = kind(mu=0.5).init(START, np.ones((3, 4)))
+    assert not clients.gradient.any()
+
+
 def test_what_is_refused() -> None:
     f = quadratic()
+    AccSDANE(mu=0.25, weight=0.25).suggested(f).check(f)
+    AdaptiveAccSDANE(first=0.25).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^weight must be positive where mu is zero"):
         AccSDANE(mu=0.0, weight=0.0).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^first must be positive"):

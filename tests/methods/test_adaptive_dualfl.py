@@ -17,12 +17,11 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import AdaptiveDualFL, DualFL, GapRestartedDualFL, RestartedDualFL
 from dualopt.methods.adaptive_dualfl import Server, Upload, quotient
 from dualopt.methods.dualfl import momentum
-from dualopt.methods.gap_restarted_dualfl import Message
 from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
 from dualopt.runs.reference import newton
-from dualopt.solvers import Exact
-from dualopt.solvers.stopping import GradientReduction
+from dualopt.solvers import Exact, Gradient
+from dualopt.solvers.stopping import GradientReduction, Steps
 from tests.problems import digits, quadratic
 from theory._problems import breast_cancer, lopsided
 from theory.frontier.adaptive_dualfl import faint
@@ -117,21 +116,54 @@ def test_rounds_are_those_of_the_definition(
     assert found == events
 
 
-def decided(*, t: float, s: float, slope: float = -9.0, **met: float) -> tuple[Server, Message]:
-    """What a growing momentum becomes with nu = 2 at the model (3, 4), after (3, 3): the gap is 36, as at first."""
-    numbers = {"slope": slope, "energy": 3.0, "dual": 8.0, "product": 0.0, "square": 0.0}
-    numbers = {**numbers, "slope_product": 0.0, "slope_square": 0.0, **met}
-    mean = Upload(np.array([3.0, 4.0]), **{name: np.asarray(number) for name, number in numbers.items()})
-    before = Server(np.array([3.0, 3.0]), t, s, left=0.0, gap=36.0, dual=40.0, energy=4.0)
+def decided(before: Server, *, slope: float = -9.0, energy: float = 3.0, dual: float = 8.0, **met: float) -> Any:
+    """What becomes of a state with nu = 2 at the model (3, 4): with a dual value of 8 + 25 the gap is 36."""
+    scalars = {name: np.asarray(met.get(name, 0.0)) for name in ("product", "square", "slope_product", "slope_square")}
+    mean = Upload(np.array([3.0, 4.0]), np.asarray(slope), np.asarray(energy), np.asarray(dual), **scalars)
     round = Round(n=5, n_clients=3, clients=(0, 1, 2), communicate=True, seed=0)
-    return AdaptiveDualFL(nu=2.0).server(before, mean, round)
+    server, message = AdaptiveDualFL(nu=2.0).server(before, mean, round)
+    np.testing.assert_array_equal(server.theta, [3.0, 4.0])
+    np.testing.assert_array_equal(message.theta, [3.0, 4.0])
+    assert all(type(x) is float for x in (*server[1:], *message[1:]))
+    return server, message
+
+
+GROWING = Server(np.array([3.0, 3.0]), t=1.5, s=0.5, left=0.0, gap=36.0, dual=40.0, energy=4.0)
+HELD = GROWING._replace(t=2.0, left=0.5, gap=64.0)  # whose gap may be up to left times 260
+
+
+def test_the_first_round_knows_its_gap_alone() -> None:
+    first = GROWING._replace(t=1.0, s=1.0, gap=math.inf, dual=math.inf, energy=math.inf)
+    server, message = decided(first, slope=9.0, product=1.0, square=4.0)
+    assert server[1:] == first._replace(gap=36.0, dual=33.0, energy=3.0)[1:]
+    assert message[1:] == (0.0, 1.0)
 
 
 def test_the_larger_of_what_points_and_half_of_what_gradients_meet() -> None:
     """The first quotient is 1/4 each time; half of the second one is less, and then more."""
-    for gradients, expected in ((0.4, 0.25), (0.6, 0.3), (2.0, 1.0)):
-        server, _ = decided(t=1.0, s=1.5, product=1.0, square=4.0, slope_product=gradients, slope_square=1.0)
-        assert (server.s, server.left) == (expected, 0.0)
+    for before in (GROWING._replace(t=1.0, s=1.5), HELD._replace(s=1.5)):
+        for gradients, expected in ((0.4, 0.25), (0.6, 0.3), (2.0, 1.0), (4.0, 1.5)):
+            server, _ = decided(before, product=1.0, square=4.0, slope_product=gradients, slope_square=1.0)
+            assert server.s == expected
+        server, _ = decided(before, product=-1.0, square=4.0, slope_product=-1.0, slope_square=1.0)
+        assert server.s == 1.5
+
+
+@pytest.mark.parametrize("t", [1.0, 2.0, 4.0, 8.0])
+@pytest.mark.parametrize("gap", [0.0, 0.25, 9.0, 36.0, 64.0])
+def test_what_the_gap_says_of_the_curvature(t: float, gap: float) -> None:
+    """While the momentum grows, at most (6 + sqrt G_0)^2/(36 t^2); for a gap of 1/4 at most (1/2 + sqrt G_0)^2 4/t^2.
+
+    A gap that is rounding, of 128 here to 128 times 256 units in the last place, says nothing.
+    """
+    before = GROWING._replace(t=t, s=3.0, gap=gap)
+    root, rounding = math.sqrt(gap), 128.0 * 256.0 * 2.0**-52
+    for dual, known in ((8.0, (6.0 + root) ** 2 / (36.0 * t**2)), (-27.75, 4.0 * (0.5 + root) ** 2 / t**2)):
+        assert decided(before, dual=dual)[0].s == pytest.approx(min(3.0, known), rel=1e-14)
+    for gap, told in ((-1e-13, False), (0.98 * rounding, False), (1.02 * rounding, True)):
+        server, _ = decided(before, energy=39.0 + 12.5, dual=-76.5 + gap)
+        assert (server.s < 3.0) == (told and (root + math.sqrt(gap)) ** 2 < 3.0 * t**2 * gap)
+    assert decided(before, energy=51.5, dual=-76.5, product=1.0, square=16.0)[0].s == 0.0625  # which is met
 
 
 def test_when_the_momentum_is_held() -> None:
@@ -139,21 +171,66 @@ def test_when_the_momentum_is_held() -> None:
 
     A model that moved by 1 leads uphill where the mean of the slopes is above -1.
     """
-    for t, s, slope, held in (
-        (1.5, 0.5, -0.75, True),
-        (1.5, 0.5, -1.25, False),
-        (1.0, 0.5, -0.75, False),  # there is no momentum yet
-        (2.0, 1.0, -1.25, True),
-        (2.0, 0.75, -1.25, False),
+    for t, s, slope, first, held in (
+        (1.5, 0.5, -0.75, 36.0, True),
+        (1.5, 0.5, -0.75, 64.0, True),
+        (1.5, 0.5, -0.75, 35.0, False),
+        (1.5, 0.5, -1.25, 36.0, False),
+        (1.0, 0.5, -0.75, 36.0, False),  # there is no momentum yet
+        (2.0, 1.0, -1.25, 36.0, True),
+        (2.0, 1.0, -1.25, 64.0, True),
+        (2.0, 1.0, -1.25, 35.0, False),
+        (2.0, 0.75, -1.25, 36.0, False),
     ):
-        server, message = decided(t=t, s=s, slope=slope)
-        assert server.s == s
-        assert server.gap == 36.0
+        before = GROWING._replace(t=t, s=s, gap=first)
+        server, message = decided(before, slope=slope)
         if held:
             steady = math.sqrt(1.0 + 1.0 / s)
-            assert (server.t, server.left, message.beta) == (steady, 1.0 - 1.0 / steady, 0.0)
+            expected = Server(server.theta, steady, s, 1.0 - 1.0 / steady, gap=36.0, dual=33.0, energy=3.0)
+            beta = 0.0
         else:
-            assert (server.t, message.beta, server.left) == (*momentum(t, 0.0), 0.0)
+            longer, beta = momentum(t, 0.0)
+            expected = before._replace(t=longer, s=min(s, (6.0 + math.sqrt(first)) ** 2 / (36.0 * t**2)))
+            expected = expected._replace(dual=33.0, energy=3.0)
+        assert server[1:] == pytest.approx(expected[1:], rel=1e-15)
+        assert message[1:] == (beta, server.t)
+
+
+def test_held_momentum_follows_the_estimate() -> None:
+    for energy, met, s in ((4.0, 4.0, 0.5), (2.0, 1.0, 0.25)):
+        server, message = decided(HELD._replace(energy=energy), product=met, square=4.0)
+        t, beta = momentum(2.0, s / (1.0 + s))
+        assert server[1:] == (t, s, 0.5 * (1.0 - 1.0 / t), 64.0, 33.0, min(energy, 3.0))
+        assert message[1:] == (beta, t)
+
+
+def test_a_failure_takes_the_round_back() -> None:
+    """Where the gap, 36, is more than left times G_0 + (6 + sqrt G_0)^2, 180 with G_0 = 36 and 260 with 64."""
+    for first, left, fails in ((36.0, 0.2, False), (36.0, 0.199, True), (64.0, 0.139, False), (64.0, 0.138, True)):
+        for energy, met in ((4.0, 4.0), (2.0, 1.0)):
+            server, message = decided(HELD._replace(left=left, gap=first, energy=energy), product=met, square=4.0)
+            assert (server.left == 0.0) == fails
+            if fails:
+                least = min(energy, 3.0)
+                assert server[1:] == (1.0, 0.5 * min(0.5, met / 4.0), 0.0, least + 40.0, 40.0, least)
+                assert message[1:] == (-1.0, 1.0)
+
+
+def test_rounding_is_no_failure() -> None:
+    """Of 128, the sizes of the two parts of the gap, 256 units in the last place."""
+    for units, fails in ((0.0, False), (0.98, False), (1.02, True)):
+        dual = -76.5 + units * 128.0 * 256.0 * 2.0**-52
+        server, _ = decided(HELD._replace(left=1e-3, gap=0.0), energy=51.5, dual=dual)
+        assert (server.left == 0.0) == fails
+
+
+def test_the_least_estimate() -> None:
+    """Where a run goes on after convergence what is met may be anything: 1e-12 leaves t finite, and is reached."""
+    for before in (GROWING, HELD):
+        for met, s in ((4e-9, 1e-9), (4e-12, 1e-12), (4e-13, 1e-12)):
+            assert decided(before, product=met, square=4.0)[0].s == s
+    for s, halved in ((4e-12, 2e-12), (1.5e-12, 1e-12)):
+        assert decided(HELD._replace(s=s, left=0.1))[0].s == halved
 
 
 @cache
@@ -199,6 +276,31 @@ def test_gradients_show_what_dual_points_of_rough_solutions_do_not() -> None:
     by_points, by_gradients = zip(*met, strict=True)
     assert min(by_gradients) >= sigma
     assert min(by_points) < 0.5 * sigma
+
+
+def test_clients_send_what_rough_solutions_meet() -> None:
+    """The parts of both quotients, weighted, from the models and the duals that the clients keep."""
+    means = []
+
+    class Recorded(AdaptiveDualFL):
+        def server(self, server, mean, round):
+            means.append(mean)
+            return super().server(server, mean, round)
+
+    f = replace(lopsided().objective, weights=(5.0, 0.3, 1.0, 2.0))
+    nu = float(f.mu.min())
+    method = Recorded(nu=nu, solver=Gradient(), stop=Steps(steps=3))
+    zeta, known = np.zeros_like(f.b), None
+    for s in islice(iterate(method, f), 12):
+        theta = s.clients.theta
+        now = theta, zeta - theta, f.gradient(theta) / nu - theta
+        if known is not None:
+            moved, change, bend = (x - y for x, y in zip(now, known, strict=True))
+            assert np.abs(change - bend).max() > 1e-3 * np.abs(change).max()
+            pairs = (moved, change), (change, change), (moved, bend), (bend, bend)
+            expected = [float(f.mean(np.sum(x * y, axis=1))) for x, y in pairs]
+            np.testing.assert_allclose([float(x) for x in means[-1][4:]], expected, rtol=1e-9)
+        zeta, known = s.clients.zeta, now
 
 
 @pytest.mark.parametrize("scales", ["none", "suggested"])

@@ -54,7 +54,7 @@ def test_pairs_of_negative_curvature_are_left_out() -> None:
     assert inverse_hessian_product((e[0], e[1]), (-e[0], 2 * e[1]), np.ones(2)).tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(("cosine", "counts"), [(2.0**-47, False), (2.0**-53, False), (2.0**-46, True)])
+@pytest.mark.parametrize(("cosine", "counts"), [(1.25 * 2.0**-47, False), (2.0**-53, False), (1.5 * 2.0**-47, True)])
 def test_pairs_whose_product_is_rounding_are_left_out(cosine: float, counts: bool) -> None:
     """Beyond 1e-14 |s| |y| the pair counts, by the formula of BFGS in rationals; below, only the other one does."""
     e = np.eye(2)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,12 @@ import pytest
 
 import dualopt.methods
 from dualopt.losses import Logistic
-from dualopt.methods._parameters import step_of
+from dualopt.methods._parameters import (
+    reflection_factor,
+    require_convex_local_problem,
+    smooth_and_strongly_convex,
+    step_of,
+)
 from dualopt.methods.compressors import Identity, NaturalCompression, RandK, Rounding, TopK
 from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset, WeightedSubset
 from dualopt.objectives import ObjectiveWrapper, Quadratic, linear_model
@@ -78,6 +85,14 @@ SAID = [
     ),
     ("optimized-dualfl", STRONG, {"rho": 0.06}, "none: 2 |zeta*|^2/(N A_n) needs rho <= nu/L = 0.05"),
     ("gap-restarted-dualfl", STRONG, {}, "Theorem E: the certified gap falls by 100 in at most 95 rounds"),
+    (
+        "gap-restarted-dualfl",
+        diagonal((4.0, 5.0), (5.0, 5.0)),
+        {},
+        "Theorem E: the certified gap falls by 100 in at most 11 rounds",
+    ),
+    ("gap-restarted-dualfl", EIGHT, {}, "Theorem E: the certified gap falls by 100 in at most 1 rounds"),
+    ("gap-restarted-dualfl", EIGHT, {"nu": 10.0 * (1.0 + 1e-13)}, "Theorem E"),
     ("gap-restarted-dualfl", hinge(mu=0.5), {}, "Theorem E: O(1/n^2) at the mean models"),
     ("gap-restarted-dualfl", STRONG, {"nu": 0.6}, "none: Theorem E needs nu <= mu = 0.5"),
     (
@@ -176,6 +191,10 @@ SAID = [
         STRONG,
         {"who": ONE},
         "Theorem F: where all f_j - nu/2 |.|^2 are bounded below, E |theta",
+    ),
+    *(  # where nu is as good as mu the bound is infinite
+        ("sampled-dualfl", STRONG, {"nu": 0.5 * (1.0 - less), "rho": 0.0, "who": ONE}, f"Theorem F: {said}")
+        for less, said in ((1e-8, "E |theta"), (1e-10, "where all f_j - nu/2 |.|^2 are bounded below, E |theta"))
     ),
     (
         "sampled-dualfl",
@@ -588,6 +607,39 @@ def test_a_free_intercept_leaves_the_suggestion_of_the_other_weights() -> None:
     weight = math.sqrt(0.04 * float(np.max(f.L)))
     assert vars(ALGORITHMS["a-fedpd"]().suggested(f))["rho"] == pytest.approx(weight, rel=1e-9)
     assert vars(ALGORITHMS["fedpd"]().suggested(f))["eta"] == pytest.approx(1.0 / weight, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mu", "L", "both"),
+    [
+        ((0.5, 1.0), (4.0, 10.0), True),
+        ((0.0, 1.0), (4.0, 10.0), False),
+        ((-1.0, 1.0), (4.0, 10.0), False),
+        ((0.5, 1.0), (4.0, math.inf), False),
+    ],
+)
+def test_smooth_and_strongly_convex_are_all_clients_or_none(mu: tuple, L: tuple, both: bool) -> None:
+    f: Any = SimpleNamespace(mu=np.array(mu), L=np.array(L))
+    assert smooth_and_strongly_convex(f) is both
+    factor = reflection_factor(f, 0.5)
+    assert factor is None if not both else factor == pytest.approx(max(0.75 / 1.25, 4.0 / 6.0), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("mu", "weight", "why"),
+    [
+        (0.5, 0.0, ""),
+        (0.0, 0.1, ""),
+        (0.0, 0.0, "rho must be positive where clients are not strongly convex"),
+        (-1.0, 1.1, ""),
+        (-1.0, 1.0, "rho gives the proximal weight 1, which must exceed 1, the concavity"),
+        (-math.inf, 0.0, ""),  # not known
+    ],
+)
+def test_local_problems_have_one_solution(mu: float, weight: float, why: str) -> None:
+    f: Any = SimpleNamespace(mu=np.array([2.0, mu]))
+    with pytest.raises(ValueError, match=rf"^{why}") if why else nullcontext():
+        require_convex_local_problem(f, weight, "rho")
 
 
 def test_a_step_that_is_still_open_is_asked_for() -> None:

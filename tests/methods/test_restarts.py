@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,11 @@ from dualopt.methods import (
     RestartedOptimizedDualFL,
     parameters,
 )
+from dualopt.methods._restarts import slope
 from dualopt.methods.dualfl import momentum
+from dualopt.methods.gap_restarted_dualfl import Server, Upload, conjugate
 from dualopt.methods.optimized_dualfl import coefficients
+from dualopt.methods.participation import Round
 from dualopt.objectives import ObjectiveWrapper, Quadratic
 from dualopt.runs.reference import newton
 from dualopt.solvers import Exact
@@ -97,9 +101,58 @@ def test_gap_restarts_are_those_of_the_definition() -> None:
             if step.ends:
                 ends.append(uphill)
                 first = step.found.gap
+            assert s.server.gap * case.n_clients == pytest.approx(first, rel=1e-9, abs=step.found.rounding)
             zeta, before = s.clients.zeta, v
     assert set(ends) == {True, False}
     assert len(ends) >= 10
+
+
+def test_slopes_without_the_model_add_up_to_those_with_it() -> None:
+    """(1) of the module: both are the weighted sums of <theta_j - theta, v_j - v_j of the round before>."""
+    rng, w = np.random.default_rng(0), np.array([0.5, 0.2, 0.3])
+    before, local, zeta, last = rng.standard_normal(4), *rng.standard_normal((3, 3, 4))
+    zeta, last = zeta - w @ zeta, last - w @ last
+    theta = w @ local
+    v = zeta - (local - theta)
+    expected = w @ np.sum((local - theta) * (v - last), axis=1)
+    moved = theta - before
+    assert w @ slope(local, before, zeta, last) + moved @ moved == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("gap", "uphill", "first", "again"),
+    [
+        (4.0, -0.75, 36.0, True),  # a ninth, and the momentum leads uphill
+        (4.0, -1.0, 36.0, False),
+        (4.0, -1.0, 400.0, True),  # a hundredth
+        (4.0, -1.0, 399.0, False),
+        (4.0, -0.75, 35.9, False),
+        (4.0, -1.0, math.inf, True),  # the first round, whatever its gap is
+        (-1.0, -1.0, math.inf, True),
+        (0.5, -0.75, 4.6, True),
+        (0.0, -0.75, 36.0, False),  # rounding
+        (-1.0, -0.75, 36.0, False),
+    ],
+)
+def test_when_an_epoch_ends(gap: float, uphill: float, first: float, again: bool) -> None:
+    """With nu = 2 at the model (3, 4), 25 are added to what the clients send; uphill is above minus its move, 1."""
+    before = Server(np.array([3.0, 3.0]), t=2.0, gap=first)
+    mean = Upload(np.array([3.0, 4.0]), np.asarray(uphill), np.asarray(gap - 25.0))
+    round = Round(n=5, n_clients=3, clients=(0, 1, 2), communicate=True, seed=0)
+    server, message = GapRestartedDualFL(nu=2.0).server(before, mean, round)
+    assert server.theta.tolist() == message.theta.tolist() == [3.0, 4.0]
+    t, beta = (1.0, 0.0) if again else momentum(2.0, 0.0)
+    assert (server.t, message.t, message.beta) == (t, t, beta)
+    assert server.gap == (gap if again else first)
+
+
+@pytest.mark.parametrize("excess", [None, np.array([0.5, 0.25])])
+def test_conjugates_at_the_gradients(excess: np.ndarray | None) -> None:
+    """g_j = f_j - |.|^2 at (3, 4) and (1, 0), nu = 2: what an inexact subgradient is off by is added."""
+    theta, f, gradient = np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([7.0, 5.0]), np.array([[2.0, 1.0], [-1.0, 9.0]])
+    solution: Any = SimpleNamespace(theta=theta, evaluation=SimpleNamespace(f=f, grad_f=gradient), excess=excess)
+    expected = np.array([10.0 - 7.0 - 25.0, -1.0 - 5.0 - 1.0]) + (0.0 if excess is None else excess)
+    assert conjugate(solution, 2.0).tolist() == expected.tolist()
 
 
 @cache

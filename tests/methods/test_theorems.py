@@ -7,6 +7,7 @@ others, on lopsided quadratics, under every law of participation that it admits 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -20,6 +21,7 @@ from dualopt.lab.proofs import worst_case
 from dualopt.methods import (
     GIANT,
     Algorithm,
+    DualLBFGS,
     FedDR,
     FedDyn,
     FedSplit,
@@ -173,7 +175,7 @@ BEST = [(name, t) for name in PROVED for t in ALGORITHMS[name].theorems if t.bes
 @pytest.mark.parametrize(("name", "theorem"), BEST, ids=[f"{name}-{i}" for i, (name, _) in enumerate(BEST)])
 def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) -> None:
     """Others nearby are not admitted, or their factor is not smaller; suggestions are these where a method says so."""
-    f = INSTANCES["three"]
+    f = replace(INSTANCES["three"], A=2.5 * INSTANCES["three"].A)  # mu is not 1
     for who in [who for who in laws(f) if who.law(3).name in theorem.laws.names]:
         if not who.needs(3) <= ALGORITHMS[name].supports:
             continue
@@ -219,6 +221,17 @@ def test_rounded_uploads_keep_the_promise(digits: int) -> None:
         found.append(theorem.potential(method, known, best, state, n + 1))
         assert found[-1] == pytest.approx(expected, rel=1e-9, abs=1e-12 * found[0])
     assert all(new <= (1.0 - s * mu) * old + 1e-12 * found[0] for old, new in pairwise(found))
+
+
+FACTORS = [(name, k) for name in PROVED for k, t in enumerate(ALGORITHMS[name].theorems) if t.factor]
+
+
+@pytest.mark.parametrize(("name", "place"), FACTORS)
+def test_a_factor_is_of_as_many_rounds_as_is_said(name: str, place: int) -> None:
+    theorem, f = ALGORITHMS[name].theorems[place], INSTANCES["three"]
+    said = re.search("(two|three) rounds", theorem.says(completed(exact(ALGORITHMS[name]), f, Full()), Known.of(f)))
+    assert (said is not None) == (name in ("acc-s-dane", "dual-lbfgs", "giant"))
+    assert said is None or theorem.rounds == {"two": 2, "three": 3}[said[1]]
 
 
 POTENTIALS = [(name, k) for name in PROVED for k, t in enumerate(ALGORITHMS[name].theorems) if t.potential]
@@ -294,13 +307,14 @@ WRONG: list[tuple[str, Quadratic, Algorithm, Participation, Callable[[Theorem], 
     ("A, light", TWO, FedDyn(alpha=0.3), UniformSubset(size=1), lambda t: NO_NEED),
     ("C, steep", TWO, GrowingFedDyn(alpha=1.0, growth=1.5), UniformSubset(size=1), lambda t: NO_NEED),
     ("A', uniform", HEAVY, FedDyn(), UniformSubset(size=1), lambda t: NO_NEED),
-    ("F, uniform", HEAVY, SampledDualFL(), UniformSubset(size=1), lambda t: NO_NEED),
+    ("SampledDualFL, uniform", HEAVY, SampledDualFL(), UniformSubset(size=1), lambda t: NO_NEED),
     ("5GCS, coins", TWO, FiveGCS(), Bernoulli(probability=0.1), lambda t: ANY),
     ("B, as if all", TWO, FedSplit(), UniformSubset(size=1), of_everybody),
     ("FedDR, as if all", INSTANCES["three"], FedDR(), UniformSubset(size=1), of_everybody),
     ("FedDR, coins as if all", FIVE, FedDR(), Bernoulli(probability=0.7), of_everybody),
-    ("F, as if all", FIVE, SampledDualFL(), UniformSubset(size=1), of_everybody),
-    ("F, coins", TWO, SampledDualFL(), Bernoulli(probability=0.2), lambda t: ANY),
+    ("SampledDualFL, as if all", FIVE, SampledDualFL(), UniformSubset(size=1), of_everybody),
+    ("SampledDualFL, coins", TWO, SampledDualFL(), Bernoulli(probability=0.2), lambda t: ANY),
+    ("DualLBFGS, no refusals", quadratics(3, 2, 1e3, 0, True), DualLBFGS(), Full(), lambda t: {"rounds": 1}),
     ("GIANT, short steps", FIVE, GIANT(steps=(0.1,), reduction=1e-12), Full(), lambda t: NO_NEED),
 ]
 

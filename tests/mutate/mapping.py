@@ -62,6 +62,15 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
     return Judges((*found, Selected(own), *tests), claims)
 
 
+NUMBERS = {  # tests of the numbers that theorems share with the methods
+    "_dual_theorems": (
+        Selected("tests/methods/test_adaptive_dualfl.py", "momentum_is_held"),
+        Selected("tests/methods/test_dual_lbfgs.py", "are_accepted"),
+        Selected("tests/methods/test_restarts.py", "epoch_ends"),
+    )
+}
+
+
 def _theorems(module: str, methods: str, *claims: str) -> Judges:
     """What is promised of some methods: on both sides of every condition, and exact expectations."""
     title = methods.replace("-", "")
@@ -72,12 +81,13 @@ def _theorems(module: str, methods: str, *claims: str) -> Judges:
         Selected("tests/methods/test_borders.py", rf"(?i:{title})|agree_on_forms|suggested"),
         Selected("tests/methods/test_bounds.py"),
         Selected("tests/methods/test_base.py"),
+        *NUMBERS.get(module, ()),
     )
     return Judges(found, claims)
 
 
 THEOREMS: dict[str, tuple[str, ...]] = {  # methods, and claims
-    "_theorem": ("feddyn|fedsplit|dualfl",),
+    "_theorem": ("feddyn|fedsplit|(restarted-)?dualfl",),
     "_dual_theorems": (".*dualfl|dual-ascent|dual-lbfgs", "dual_ascent_linear", "dual_lbfgs_descent"),
     "_feddyn_theorems": (".*feddyn", "sampled_feddyn_rounds", "weighted_feddyn", "growing_feddyn"),
     "_gradient_theorems": (".*dane|giant|gradient-descent",),
