@@ -219,8 +219,9 @@ class Host:
     def _propose(self, request: protocol.Propose) -> protocol.Uploaded:
         self._require(request)
         if self._asked is None or self._asked.n != request.n:
-            self._advance_to(request.n)
+            self._require_next(request.n)
             self._take_message(request)
+            self._before = self._over = None  # the server has kept the round before
             self._asked = request if self._file is None else request._replace(message=None)  # the state has it
             self._proposed, self._saved = None, False
             self._save()  # before the work: a host that is killed meanwhile need not commit once more
@@ -231,8 +232,10 @@ class Host:
         if request.n < self._rounds:
             return protocol.Committed(self.run, request.n)  # done
         if self._asked is None or self._asked.n != request.n:
-            self._advance_to(request.n)
-            self._asked = self._proposed = None
+            self._require_next(request.n)
+            if request.clients != ():
+                raise RefusedError(f"it has not worked in round {request.n}", code="order")
+            self._before = self._over = self._asked = self._proposed = None
         self._end(request)
         self._over, self._rounds, self._saved = request, request.n + 1, False
         return protocol.Committed(self.run, request.n)
@@ -264,7 +267,7 @@ class Host:
     def _latest_round(self) -> int:
         """The latest round that the host knows of, from which it can go back."""
         known = [x.n for x in (self._asked, self._over) if x is not None]
-        return max(known, default=self._rounds if self._before is None else self._rounds - 1)
+        return max(known, default=self._rounds)
 
     def _require(self, request: Any) -> None:
         if request.run != self.run or self.algorithm is None:
@@ -339,14 +342,13 @@ class Host:
             self._end(found.over)
             self._over, self._rounds = found.over, found.over.n + 1
 
-    def _advance_to(self, n: int) -> None:
-        """Leave the latest round for good: the server has kept it."""
+    def _require_next(self, n: int) -> None:
+        """Refuse a round that does not come after the latest one, or before that is over."""
         if n < self._rounds:
             reason = f"its clients have finished round {self._rounds - 1}, and are asked for round {n}"
             raise RefusedError(reason, code="order")
         if self._asked is not None and self._over is None:
             raise RefusedError(f"it was not told how round {self._asked.n} ended before round {n}", code="order")
-        self._before = self._over = None
 
     def _undo(self) -> None:
         """Go back to where the latest round began."""
@@ -400,8 +402,6 @@ class Host:
         if self._asked is not None and self._proposed is None:
             self._uploaded(self._asked)  # by a process that was killed
         whole, before = self._proposed, self.state
-        if whole is None and request.clients != ():
-            raise RefusedError(f"it has not worked in round {request.n}", code="order")
         if self._keeps_back:
             self._before = before
         message, made = before.message, before.made
@@ -449,7 +449,7 @@ class Host:
         if self._file is not None:
             from dualopt.engine._host_file import Stored
 
-            start = self.state if self._over is None or self._before is None else self._before
+            start = self.state if self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
             found = Stored(
                 rounds=rounds,

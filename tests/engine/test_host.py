@@ -1,0 +1,211 @@
+"""What a host answers, what it refuses, and what it is after that: requests in order, again, late, or for another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.engine import Failed, Host, answered
+from dualopt.engine import _protocol as protocol
+from dualopt.engine._errors import RefusedError
+from tests.engine.problems import problems
+from theory.identities._virtual_updates import Message, VirtualUpdates
+
+CLIENTS = (2, 5, 3)  # of six
+METHOD = '{"theory.identities._virtual_updates:VirtualUpdates": {"rho": 3.0, "solver": {"exact": {}}}}'
+ZERO = np.zeros(4)
+
+
+def new_host(file: Path | None = None, **options: Any) -> Host:
+    f = problems()["quadratic"].select(list(CLIENTS))
+    return Host(f, CLIENTS, file=file, types=(VirtualUpdates,), **options)
+
+
+def start(**changes: Any) -> protocol.Start:
+    return protocol.Start("a run", 0, 6, CLIENTS, METHOD, ZERO, None, "", "first server")._replace(**changes)
+
+
+def message(made: int) -> Message:
+    return Message(np.arange(4.0) + made, np.arange(4.0) - made**2)
+
+
+def propose(n: int, made: int, clients: tuple[int, ...] | None = None, **changes: Any) -> protocol.Propose:
+    return protocol.Propose("a run", n, 6, 1, True, clients, made, message(made))._replace(**changes)
+
+
+def commit(n: int, made: int, clients: tuple[int, ...] | None = None, **changes: Any) -> protocol.Commit:
+    return protocol.Commit("a run", n, True, clients, made, message(made))._replace(**changes)
+
+
+RUN: list[Any] = [
+    start(),
+    propose(0, 0),
+    commit(0, 1),
+    propose(1, 1, (5, 2), message=None),  # it came with the end of the round before
+    commit(1, 2, (2,)),  # one of two was counted, and the others listen
+    commit(2, 3, ()),  # nobody was asked
+    commit(4, 5, ()),
+    propose(6, 7, (3, 2)),
+    commit(6, 7, (), message=None),  # nobody was counted, so that nothing is new
+    propose(7, 7, message=None),
+    commit(7, 8),
+]
+
+
+ENDS = [k for k, request in enumerate(RUN) if isinstance(request, protocol.Commit)]
+
+
+def begin_of(end: int) -> int:
+    """The first request of the round of which this is the last."""
+    return end if isinstance(RUN[end - 1], protocol.Commit) else end - 1
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two answers are of one kind, and equal in every bit."""
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, tuple):
+        return type(a) is type(b) and same([*a], [*b])
+    return np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray) else a == b
+
+
+def states(host: Host) -> Any:
+    return host.answer([protocol.States("a run", 0)])[0]._replace(local_models=None)  # those are of a process
+
+
+def goes_on(host: Host, done: int) -> bool:
+    """Whether the rest of the run is what it is for a host that was asked for nothing else."""
+    undisturbed = new_host()
+    expected = undisturbed.answer(RUN)[done:]
+    return same(host.answer(RUN[done:]), expected) and same(states(host), states(undisturbed))
+
+
+def at(done: int, file: Path | None) -> Host:
+    """A host that has done the beginning of the run, each request of which came by itself."""
+    host = new_host(file)
+    for request in RUN[:done]:
+        host.answer([request])
+    return host
+
+
+@pytest.fixture(params=["with a file", "without a file"])
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path / "host.journal" if request.param == "with a file" else None
+
+
+def test_a_round_changes_the_states_of_those_who_counted_when_it_ends() -> None:
+    """Inactive clients are changed by the message alone."""
+    host = at(3, None)
+    duals = states(host).clients.dual
+    _, uploaded = host.answer([RUN[0], RUN[3]])
+    assert same(states(host).clients.dual, duals)
+    host.answer([RUN[4]])
+    after = states(host).clients.dual
+    np.testing.assert_allclose(after[0] - duals[0], 3.0 * (uploaded.upload[1] - message(1).theta), rtol=1e-12)
+    np.testing.assert_allclose(after[1:] - duals[1:], [3.0 * message(2).drift] * 2, rtol=1e-12)
+    host.answer([RUN[5]])
+    np.testing.assert_allclose(states(host).clients.dual - after, [3.0 * message(3).drift] * 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("done", range(1, len(RUN) + 1))
+def test_requests_that_come_again_or_late_change_nothing(done: int, file: Path | None) -> None:
+    """The latest one is answered as before, and earlier ones are answered as before or refused."""
+    host, answers = at(done, file), new_host().answer(RUN)
+    for k, request in enumerate(RUN[:done]):
+        found = answered(host, [request])
+        assert isinstance(found, Failed) or isinstance(request, protocol.Start) or same(found, [answers[k]])
+    assert same(host.answer([RUN[done - 1]]), [answers[done - 1]])
+    assert goes_on(host, done)
+
+
+@pytest.mark.parametrize("done", range(1, len(RUN) + 1))
+def test_a_host_that_was_killed_goes_on_from_its_file(done: int, tmp_path: Path) -> None:
+    """After any request, and twice; it takes its numbers from the file if nobody has said them."""
+    file = tmp_path / "host.journal"
+    at(done, file)
+    new_host(file)
+    f = problems()["quadratic"].select(list(CLIENTS))
+    assert goes_on(Host(f, file=file, types=(VirtualUpdates,)), done)
+
+
+STATES, ORDER, ASKED, OLD = "it has no states of this run", "order", "asked", "checkpoint"
+REFUSED: dict[str, tuple[int, Any, str, str]] = {  # what was done before, the request, the sentence, its code
+    "no run yet": (0, propose(0, 0), f"{STATES}: their file is lost", "states"),
+    "no run yet, an end": (0, commit(0, 1), STATES, "states"),
+    "no run yet, states": (0, protocol.States("", 0), STATES, "states"),
+    "no run yet, a state": (0, protocol.Restore("", 0, (), (), None), STATES, "states"),
+    "lost states": (0, start(rounds=2), f"{STATES}, which is at round 2: their file is lost or of another", "states"),
+    "a project": (0, start(project="mine"), "its project is '', and that of the server 'mine'", "project"),
+    "too few clients": (0, start(clients=(2, 5)), "it has 3 clients, not 2", "clients"),
+    "too many clients": (0, start(clients=(2, 5, 3, 4)), "it has 3 clients, not 4", "clients"),
+    "a method": (0, start(method='{"no-such": {}}'), r"the method cannot be read: .*no-such.*[^.]", "method"),
+    "a compressor": (0, start(compressor='{"no-such": {}}'), r"the method cannot be read: .*no-such", "method"),
+    "a large compressor": (
+        0,
+        start(compressor='{"rand-k": {"size": 9}}'),
+        "the method cannot be read: size of the",
+        "method",
+    ),
+    "scales": (0, start(scales=(1.0, 0.0, 1.0)), "scales must be positive finite numbers", ASKED),
+    "too few scales": (0, start(scales=(1.0,)), "scales must be 3 numbers, one for each client, not 1$", ASKED),
+    "rows to prepare": (0, protocol.Prepare("", 0, None, ""), "it has clients, whose rows are prepared", ASKED),
+    "inference": (1, protocol.Information("a run", 0, ZERO), "standard errors need clients with linear models", ASKED),
+    "another run": (2, propose(0, 0, run="b"), STATES, "states"),
+    "the end of another run": (2, commit(0, 1, run="b"), STATES, "states"),
+    "states of another run": (5, protocol.States("b", 2), STATES, "states"),
+    "a state of another run": (5, protocol.Restore("b", 1, (), (), None), STATES, "states"),
+    "another run that has begun": (5, start(run="b", rounds=2), f"{STATES}, which is at round 2", "states"),
+    "another project in a run": (5, start(project="mine", rounds=2), "its project is ''", "project"),
+    "no message yet": (1, propose(0, 0, message=None), "it does not hold message 0", "message"),
+    "another first message": (1, propose(0, 1, message=None), "it does not hold message 1", "message"),
+    "the next message": (3, propose(1, 2, message=None), "it does not hold message 2", "message"),
+    "the message before": (3, propose(1, 0, message=None), "it does not hold message 0", "message"),
+    "a round in a round": (2, propose(1, 1), "it was not told how round 0 ended before round 1", ORDER),
+    "the end of the next round": (2, commit(1, 1, ()), "it was not told how round 0 ended before round 1", ORDER),
+    "no work": (1, commit(0, 1), "it has not worked in round 0", ORDER),
+    "no work after a round": (3, commit(1, 1, (5,)), "it has not worked in round 1", ORDER),
+    "a round that is over": (6, propose(0, 0), "its clients have finished round 2, and are asked for round 0", ORDER),
+    "a round without it": (6, propose(2, 2), "its clients have finished round 2, and are asked for round 2", ORDER),
+    "an old server": (5, start(session="b"), "its clients are at round 1, and the server at 0: the", OLD),
+    "an older server": (6, start(rounds=1, session="b"), "its clients are at round 2, and the server at 1", OLD),
+    "a server before the work": (4, start(session="b"), "its clients are at round 1, and the server at 0", OLD),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_follow_is_refused_and_changes_nothing(case: str, file: Path | None) -> None:
+    done, request, sentence, code = REFUSED[case]
+    host = at(done, file)
+    for _ in range(2):
+        with pytest.raises(RefusedError, match=f"^{sentence}") as raised:
+            host.answer([request])
+        assert (raised.value.code, raised.value.final) == (code, code != "message")
+        assert answered(host, [request]) == Failed(str(raised.value), code != "message")
+    if done - 1 in ENDS:  # it can still be taken back
+        n, done = RUN[done - 1].n, begin_of(done - 1)
+        assert host.answer([start(rounds=n, session="another server")]) == [protocol.Started("a run", n)]
+    assert goes_on(host, done)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("killed", [False, True])
+def test_another_server_takes_a_host_back_by_one_round(end: int, killed: bool, file: Path | None) -> None:
+    """If it has not kept the round; the same server does not, nor one that has kept it."""
+    n, first = RUN[end].n, begin_of(end)
+    host = at(end + 1, file)
+    if killed and file is not None:
+        host = new_host(file)
+        host.answer([start(rounds=n + 1)])
+    for session, rounds in (("first server", n), ("another server", n + 1)):
+        assert host.answer([start(rounds=rounds, session=session)]) == [protocol.Started("a run", n + 1)]
+        assert same(states(host), states(at(end + 1, None)))
+    host.answer([start(rounds=n + 1)])
+    for _ in range(2):
+        assert host.answer([start(rounds=n, session="another server")]) == [protocol.Started("a run", n)]
+        assert same(states(host), states(at(first, None)))
+    if killed and file is not None:
+        host = new_host(file)
+    assert goes_on(host, first)
