@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dualopt.arrays.xp import to_numpy
 from dualopt.engine import Failed, Host, answered
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
+from dualopt.objectives import reweighted
 from tests.engine.problems import problems
 from theory.identities._virtual_updates import Message, VirtualUpdates
 
@@ -209,3 +213,110 @@ def test_another_server_takes_a_host_back_by_one_round(end: int, killed: bool, f
     if killed and file is not None:
         host = new_host(file)
     assert goes_on(host, first)
+
+
+# --- beside rounds --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("clients", "numbers"), [(None, None), (0, (0, 1, 2)), (2, (2, 3, 4)), ([5, 1, 3], (5, 1, 3)), (CLIENTS, CLIENTS)]
+)
+def test_clients_have_the_numbers_that_they_are_given(clients: Any, numbers: Any) -> None:
+    f = problems()["quadratic"].select(list(CLIENTS))
+    assert Host(f, clients).answer([protocol.Describe()])[0].clients == numbers
+    with pytest.raises(ValueError, match=r"^clients must be 2 numbers, one for each client of the objective\.$"):
+        Host(f.select([0, 1]), CLIENTS)
+
+
+def test_clients_are_reweighted_by_the_server_alone() -> None:
+    f = problems()["quadratic"]
+    with pytest.raises(ValueError, match=r"^objective must not be reweighted on a host: give scales\.$"):
+        Host(reweighted(f, [1.0, 2.0, 3.0, 1.0, 1.0, 1.0]))
+    local = f.select(list(CLIENTS))
+    for scales in (None, (1.0, 2.0, 3.0)):  # minimise f_j / s_j + rho |. - theta|^2 / 2
+        upload = new_host().answer([start(scales=scales), propose(0, 0)])[1].upload
+        gradient = local.gradient(upload) / np.array(scales or [1.0])[:, None]
+        np.testing.assert_allclose(gradient, -3.0 * (upload - message(0).theta), rtol=1e-10)
+
+
+@pytest.mark.parametrize("word", ["Align", "Start"])
+def test_the_rows_of_the_largest_client_of_all_are_known(word: str, tmp_path: Path) -> None:
+    f, method = problems()["smooth"].select([0, 2]), '{"fedavg": {"solver": {"gradient": {}}}}'
+    begin = protocol.Start("a run", 0, 5, (0, 2), method, f.zeros(), 99, "", "")
+    host = Host(f, file=tmp_path / "host.journal")
+    host.answer([protocol.Align(99) if word == "Align" else begin])
+    assert host.answer([protocol.Describe()])[0].max_rows == 99
+    if word == "Start":
+        again = Host(f, file=tmp_path / "host.journal")
+        assert again.answer([protocol.Describe()])[0].max_rows == 99
+
+
+@pytest.mark.parametrize("name", ["smooth", "quadratic"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_have_the_weights_of_clients_where_those_of_all_differ(name: str, weighted: bool) -> None:
+    """Clients without weights have 1 each."""
+    f = problems()[name].select([1, 2])
+    host, theta = Host(f), f.zeros() + 0.5
+    w = f.weights if weighted and f.weights is not None else (1.0, 1.0)
+    (sums,) = host.answer([protocol.Evaluate("", 0, theta, False, True, weighted)])
+    np.testing.assert_allclose(sums.columns[0], w @ f.value(theta), rtol=1e-12)
+    np.testing.assert_allclose(sums.gradient, w @ f.gradient(theta), rtol=1e-12)
+    assert (sums.dual, len(sums.columns)) == (None, 5)
+
+
+def test_dual_points_are_those_of_the_run_that_is_asked_for() -> None:
+    host = at(3, None)
+    found = host.answer([protocol.Evaluate(run, 1, ZERO, dual) for run in ("a run", "b") for dual in (True, False)])
+    assert [answer.dual is None for answer in found] == [False, True, True, True]
+
+
+def test_a_host_without_certificates_keeps_no_local_solutions(tmp_path: Path) -> None:
+    hosts = [new_host(tmp_path / f"{certified}.journal", certified=certified) for certified in (True, False)]
+    for host in hosts:
+        host.answer(RUN[:3])
+    again = [new_host(tmp_path / f"{certified}.journal", certified=certified) for certified in (True, False)]
+    for some in (hosts, again):
+        latest = [states(host).latest for host in some]
+        assert latest[1] is None
+        assert latest[0] is not None
+        assert same(latest[0], states(hosts[0]).latest)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence", "final"),
+    [
+        (
+            OSError(28, "No space left", "/x/host.journal"),
+            "its file '/x/host.journal' cannot be written: No space",
+            False,
+        ),
+        (OSError(28, "No space left"), "its file cannot be written: No space left", False),
+        (OSError("the disk is gone"), "its file cannot be written: the disk is gone", False),
+        (ValueError("k must be 1."), "k must be 1", True),
+        (TypeError("no number."), "no number", True),
+        (RefusedError("not now", code="message", final=False), "not now", False),
+        (RefusedError("never", code="order"), "never", True),
+    ],
+)
+def test_why_there_are_no_answers(error: Exception, sentence: str, final: bool) -> None:
+    def answer(requests: Any) -> Any:
+        raise error
+
+    failed: Any = answered(SimpleNamespace(answer=answer), [])  # pyright: ignore[reportArgumentType]
+    assert failed.reason.startswith(sentence)
+    assert not failed.reason.endswith(".")
+    assert failed.final == final
+
+
+def test_arrays_of_a_host_are_those_of_its_data() -> None:
+    """Whatever the server has: states and answers are of the library of the data, and have the same numbers."""
+    f = problems()["quadratic"].select(list(CLIENTS))
+    xp = pytest.importorskip("array_api_strict")
+    strict = Host(replace(f, A=xp.asarray(f.A), b=xp.asarray(f.b), c=xp.asarray(f.c)), CLIENTS, types=(VirtualUpdates,))
+    plain = new_host()
+    for request in RUN:
+        (found,), (expected,) = strict.answer([request]), plain.answer([request])
+        if isinstance(found, protocol.Uploaded):
+            assert type(found.upload) is type(xp.asarray(0.0))
+            np.testing.assert_allclose(to_numpy(found.upload), expected.upload, rtol=1e-12)
+    np.testing.assert_allclose(to_numpy(states(strict).clients.dual), states(plain).clients.dual, rtol=1e-12)

@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.engine import Failed
+from dualopt.engine import Failed, LostError
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._server import Server
+from dualopt.engine._server import HostRecord, RemoteState, Server
+from dualopt.engine.rounds import State
+from dualopt.methods import FedAvg
+from dualopt.methods.compressors import RandK
 from dualopt.methods.participation import first_round
+from dualopt.solvers import Exact
+from dualopt.spec import Spec
 
 CLIENTS = [(0, 1), (2, 3), (4,)]
 
@@ -88,3 +93,112 @@ def test_hosts_are_told_whose_uploads_counted_and_get_the_message_that_they_list
     assert ends(server) == [[] if end is None else [end] for end in told]
     assert all(end.n == 7 and end.run == "a run" for host in server.remote_state.hosts for end in host.pending)
     assert (server.rounds, server.made) == (8, any(end is not None and end[1] for end in told))
+
+
+def test_a_host_that_does_not_answer_is_told_later_what_it_has_not_heard() -> None:
+    """Each host is sent the messages that it does not hold, and ends of rounds until it has answered."""
+    server = new_server(ACTIVE)
+    engine: Any = server.engine
+
+    def asked_in(n: int) -> dict[str, list[tuple[Any, ...]]]:
+        found = server.propose(after(n, (0, 1, 2, 3, 4)), f"message {n}")
+        server.commit(found.round, f"message {n + 1}")
+        told = engine.asked()
+        return {h: [(type(x).__name__, x.n, x.clients, x.made, x.message) for x in told[h]] for h in told}
+
+    first, begun = ("Propose", 0, None, 0, "message 0"), ("Commit", 0, None, 1, "message 1")
+    assert asked_in(0) == {host: [first] for host in engine.hosts}
+    engine.others = {"basel": None}
+    assert asked_in(1) == {host: [begun, ("Propose", 1, None, 1, None)] for host in engine.hosts}
+    assert server.lost == ["round 1: host basel (clients 2, 3) did not count: no answer in time"]
+    assert [(host.rounds, len(host.pending)) for host in server.remote_state.hosts] == [(1, 1), (0, 2), (1, 1)]
+    engine.others = {"graz": Failed("its disk is full")}
+    heard = [("Commit", 1, None, 2, "message 2"), ("Propose", 2, None, 2, None)]
+    missed = [begun, ("Commit", 1, (), 2, None), ("Propose", 2, None, 2, "message 2")]
+    assert asked_in(2) == {"lyon": heard, "basel": missed, "graz": heard}
+    assert server.lost[1:] == ["round 2: host graz (clients 4) did not count: its disk is full"]
+    assert [(host.rounds, len(host.pending)) for host in server.remote_state.hosts] == [(2, 1), (2, 1), (1, 2)]
+    engine.others = {"graz": Failed("it has no states of this run", True)}
+    with pytest.raises(LostError, match=r"^host graz refuses round 3: it has no states of this run\.$"):
+        asked_in(3)
+
+
+def test_a_method_that_needs_everybody_ends_with_the_first_that_is_lost() -> None:
+    server = new_server(supports=())
+    server.engine.others = {"basel": None}  # pyright: ignore[reportAttributeAccessIssue]
+    sentence = r"^SimpleNamespace needs every client, and host basel did not count in round 4: no answer in time\.$"
+    with pytest.raises(LostError, match=sentence):
+        server.propose(after(4, (0, 1, 2, 3, 4)), "old")
+    assert server.lost == []
+
+
+def test_hosts_that_live_and_die_with_the_server_are_told_at_once() -> None:
+    server = new_server(INACTIVE, in_process=True)
+    engine: Any = server.engine
+    engine.others = {"graz": None}
+    server.propose(after(0, (0, 1)), "old")
+    assert len(engine.log) == 1
+    server.commit(after(0, (0, 1)), "new")
+    assert [(x.n, x.clients, x.message) for x in engine.log[1]["basel"]] == [(0, (), "new")]
+    assert server.lost == ["round 1: host graz did not count: no answer in time"]
+    assert [(host.rounds, len(host.pending)) for host in server.remote_state.hosts] == [(1, 0), (1, 0), (0, 1)]
+    engine.others, engine.log = {}, []
+    server.propose(after(1, ()), "new")
+    server.commit(after(1, ()), "new")
+    assert [set(batch) for batch in engine.log] == [{"graz"}]  # who had not heard of round 0
+    server.commit(after(2, ()), "new")
+    assert len(engine.log) == 1  # nobody has anything to hear
+
+
+# --- the beginning of a run -----------------------------------------------------------------------------------------
+
+METHOD = FedAvg(solver=Exact())
+
+
+def test_a_run_begins_with_what_hosts_need_to_know() -> None:
+    server = Server(Agreeable(), CLIENTS, (2,), name="mine", project="ours", max_rows=7)
+    engine: Any = server.engine
+    server.begin(METHOD, np.zeros(2), compressor=RandK(size=1))
+    told = {host: batch[0] for host, batch in engine.asked().items()}
+    assert [x.clients for x in told.values()] == CLIENTS
+    (run,) = {x.run for x in told.values()}
+    assert run.startswith("mine ")
+    (session,) = {x.session for x in told.values()}
+    for x in told.values():
+        assert (x.rounds, x.n_clients, x.max_rows, x.project, x.scales) == (0, 5, 7, "ours", None)
+        assert Spec.from_json(x.method).build("algorithm", ()) == METHOD
+        assert Spec.from_json(x.compressor, "compressor").build("compressor", ()) == RandK(size=1)
+        np.testing.assert_array_equal(x.theta0, np.zeros(2))
+    assert (server.made, server.rounds, server.kept) == (0, 0, 0.5)
+    server.begin(METHOD, np.zeros(2))
+    assert {x.compressor for (x,) in engine.asked().values()} == {None}
+    other = Server(Agreeable(), CLIENTS, (2,), name="mine")
+    other.begin(METHOD, np.zeros(2))
+    (start,) = other.engine.asked()["lyon"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert start.run != run
+    assert start.session != session
+
+
+def kept(rounds: Sequence[int], pending: Sequence[protocol.Commit] = ()) -> Any:
+    """A state with what a checkpoint holds of hosts that keep their states."""
+    hosts = tuple(HostRecord(n, tuple(pending)) for n in rounds)
+    return State(None, "message 2", RemoteState("a run", 2, hosts, ("graz was late",)))
+
+
+def test_a_run_goes_on_with_what_hosts_have_not_heard() -> None:
+    end = protocol.Commit("a run", 2, True, None, 2, "message 2")
+    server = Server(Agreeable(), CLIENTS, (2,))
+    server.begin(METHOD, np.zeros(2), kept([2, 1, 2], [end]), 3)
+    told = server.engine.asked()  # pyright: ignore[reportAttributeAccessIssue]
+    assert all((x.run, x.rounds) == ("a run", 3) for (_, x) in told.values())
+    assert all(first == end for first, _ in told.values())
+
+
+def test_hosts_of_another_checkpoint_are_refused() -> None:
+    for records, sentence in (
+        ([3, 4], r"checkpoint is of 2 hosts, and here are 3\."),
+        ([3, 4, 3], r"host basel has the states of its clients after round 3 and had reached round 4: its file is an "),
+    ):
+        server = Server(Agreeable(), CLIENTS, (2,))
+        with pytest.raises(LostError, match=f"^{sentence}"):
+            server.begin(METHOD, np.zeros(2), kept(records), 3)
