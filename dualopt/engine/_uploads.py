@@ -112,8 +112,9 @@ class UploadChecks:
                 del kept[h]
             elif self._sums:
                 if not usable_rows(tree_map(lambda x: x[None, ...], found), 1, self._shape).all():
-                    faults[h] = "its upload is not finite"
-                    del kept[h]
+                    for other in [h, *(g for g in kept if uploads[g].upload is None)]:  # who has added to this sum
+                        faults[other] = "a sum with its upload is not finite"
+                        del kept[other]
             elif not (sound := usable_rows(found, len(kept[h]), self._shape)).all():
                 rows = np.flatnonzero(sound).tolist()
                 wrong = ", ".join(str(kept[h][k]) for k in np.flatnonzero(~sound).tolist())

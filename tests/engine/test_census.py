@@ -127,7 +127,7 @@ def test_a_refusal_is_final_unless_it_says_so_and_a_failure_is_not() -> None:
         (np.zeros((1, 3)), False, ""),
         (np.zeros((1, 7)), False, "its upload has the wrong shapes or types"),  # with none beside it
         (np.zeros(3), True, ""),
-        (np.array([0.0, np.nan, 0.0]), True, "its upload is not finite"),
+        (np.array([0.0, np.nan, 0.0]), True, "a sum with its upload is not finite"),
     ],
 )
 def test_an_upload_that_is_alone_looks_like_a_model(upload: Any, sums: bool, fault: str) -> None:
