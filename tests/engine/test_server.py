@@ -179,10 +179,10 @@ def test_a_run_begins_with_what_hosts_need_to_know() -> None:
     assert start.session != session
 
 
-def kept(rounds: Sequence[int], pending: Sequence[protocol.Commit] = ()) -> Any:
+def kept(rounds: Sequence[int], pending: Sequence[protocol.Commit] = (), made: int = 2) -> Any:
     """A state with what a checkpoint holds of hosts that keep their states."""
     hosts = tuple(HostRecord(n, tuple(pending)) for n in rounds)
-    return State(None, "message 2", RemoteState("a run", 2, hosts, ("graz was late",)))
+    return State(None, "message 2", RemoteState("a run", made, hosts, ("graz was late",)))
 
 
 def test_a_run_goes_on_with_what_hosts_have_not_heard() -> None:
@@ -202,3 +202,37 @@ def test_hosts_of_another_checkpoint_are_refused() -> None:
         server = Server(Agreeable(), CLIENTS, (2,))
         with pytest.raises(LostError, match=f"^{sentence}"):
             server.begin(METHOD, np.zeros(2), kept(records), 3)
+
+
+@pytest.mark.parametrize("communicate", [True, False])
+def test_a_host_that_was_lost_is_sent_the_message_again(communicate: bool) -> None:
+    """Whether or not there is a new one; the others hold it."""
+    server = new_server()
+    engine: Any = server.engine
+    engine.others = {"basel": None}
+    server.propose(after(0, (0, 1, 2, 3)), "message 0")
+    server.commit(after(0, (0, 1), communicate), "message 1")
+    engine.others = {"basel": None}
+    engine.asked()
+    server.propose(after(1, (0, 1, 2, 3)), "message")
+    told = {host: batch[-1].message for host, batch in engine.asked().items()}
+    assert told == {"lyon": "message" if communicate else None, "basel": "message"}
+
+
+def test_a_server_that_goes_on_sends_the_message_to_all() -> None:
+    for made in range(3):
+        server = Server(Agreeable(), CLIENTS, (2,))
+        server.begin(METHOD, np.zeros(2), kept([2, 2, 2], made=made), 2)
+        server.engine.asked()  # pyright: ignore[reportAttributeAccessIssue]
+        server.propose(after(2, (0, 1, 2, 3, 4)), "message")
+        asked = server.engine.asked()  # pyright: ignore[reportAttributeAccessIssue]
+        assert [(batch[0].made, batch[0].message) for batch in asked.values()] == [(made, "message")] * 3
+
+
+@pytest.mark.parametrize("rounds", range(4))
+def test_an_interrupt_ends_what_hosts_have_not_been_told(rounds: int) -> None:
+    server = new_server(INACTIVE)
+    for n in range(3):
+        server.commit(after(n, (4,)), f"message {n + 1}")
+    server.drop(rounds)
+    assert [[end.n for end in host.pending] for host in server.remote_state.hosts] == [[*range(rounds)][:3]] * 3
