@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,18 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.engine import Blocks, Host, Inline
+from dualopt.engine import Blocks, Host, Inline, LostError, RemoteClients
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._agreement import numbered
 from dualopt.engine._answers import require_sound, unsound
 from dualopt.engine._errors import RefusedError
+from dualopt.engine._host_data import with_max_rows
+from dualopt.engine._remote import KnownRows
 from dualopt.engine._rows import under_each_other
 from dualopt.engine._uploads import UploadChecks
+from dualopt.losses import Logistic
 from dualopt.methods import DualFL, FedDyn
 from dualopt.methods.participation import Schedule, first_round
+from dualopt.objectives import linear_model
 from dualopt.runs.recording import run
 from tests.engine.problems import problems
-from tests.engine.wired import elsewhere
+from tests.engine.wired import Wired, elsewhere
 
 INTERLEAVED = {"smooth": [(1, 3), (0, 2, 4)], "quadratic": [(1, 3), (0, 2, 4, 5)]}
 
@@ -187,3 +192,69 @@ def test_a_client_may_upload_without_a_gradient(gradients: tuple | None, sound: 
 def test_clients_without_numbers_are_counted_through() -> None:
     found = [_census()._replace(clients=None, n_clients=n) for n in (2, 3, 1)]
     assert numbered(found, "abc") == [(0, 1), (2, 3, 4), (5,)]
+
+
+# --- clients of which hosts say different things ---------------------------------------------------------------------
+
+
+def hosts_of(f: Any, blocks: list[list[int]], **changes: Any) -> Inline:
+    """An engine with hosts of these clients, the last of which have other fields."""
+    parts = [f.select(block) for block in blocks]
+    parts[-1] = replace(parts[-1], **changes)
+    return Inline([Host(part, tuple(block)) for part, block in zip(parts, blocks, strict=True)], in_process=False)
+
+
+def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
+    f = problems()["smooth"]
+    for known, aligned in (((40, 50), 2), ((60, 11), 2), ((40, 40), 0), ((50,), 0)):
+        blocks = [(1, 3), (0, 2, 4)] if len(known) == 2 else [(4, 3, 2, 1, 0)]
+        parts = [with_max_rows(f.select(list(block)), rows) for block, rows in zip(blocks, known, strict=True)]
+        engine = Wired([Host(part, block) for part, block in zip(parts, blocks, strict=True)])
+        there = RemoteClients(engine)
+        words = [batch for _, batch, _ in engine.log if isinstance(batch[0], protocol.Align)]
+        assert words == [[protocol.Align(max(known))]] * aligned
+        assert there.rows == KnownRows(max(known), f.rows.n_features, False)
+        assert there.server.max_rows == there.new_session().max_rows == max(known)
+        assert {host.objective.rows.max_rows for host in engine.objects.values()} == {max(known)}
+    assert not hasattr(elsewhere(problems()["quadratic"], [(0, 1), (2, 3, 4, 5)]), "rows")
+
+
+def test_weights_are_those_of_the_clients_and_one_where_a_host_names_none() -> None:
+    f = problems()["smooth"]
+    blocks = [[3, 1], [0, 2, 4]]
+    assert RemoteClients(hosts_of(f, blocks)).weights == f.weights == (3.0, 40.0, 7.0, 22.0, 11.0)
+    assert RemoteClients(hosts_of(f, blocks, weights=None)).weights == (1.0, 40.0, 1.0, 22.0, 1.0)
+    assert RemoteClients(hosts_of(replace(f, weights=None), blocks)).weights is None
+    assert RemoteClients(hosts_of(replace(f, weights=None), blocks, weights=(5.0, 6.0, 7.0))).weights == (5, 1, 6, 1, 7)
+
+
+def test_a_run_starts_where_the_first_host_says() -> None:
+    there = elsewhere(problems()["smooth"], INTERLEAVED["smooth"])
+    there.engine.trouble = lambda call, h, batch, answers: [protocol.Model(np.full(5, batch[0].seed + 10.0 * h))]
+    assert there.initial(3).tolist() == [3.0] * 5
+    assert there.initial().tolist() == [0.0] * 5
+    there.engine.trouble = lambda call, h, batch, answers: None
+    with pytest.raises(LostError, match=r"^host 0 did not say where runs start: no answer in time\.$"):
+        there.initial()
+
+
+def test_a_free_intercept_has_no_convexity() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 3)), np.sign(rng.standard_normal(12))
+    for loss, intercept in ((Logistic(), "free"), (Logistic(), True)):
+        f = linear_model(X, y, loss=loss, mu=0.25, clients=3, intercept=intercept)
+        there = elsewhere(f, [(0,), (2, 1)])
+        assert there.mu.tolist() == f.mu.tolist() == [0.0 if intercept == "free" else 0.25] * 3
+        assert there.partial_mu.tolist() == f.partial_mu.tolist() == [0.25] * 3
+        for name in ("free_intercept", "shift_invariant", "nonnegative", "kink_at_label", "ridge"):
+            assert getattr(there, name) == getattr(f, name)
+
+
+def test_nobody_else_can_be_had() -> None:
+    there = elsewhere(problems()["smooth"], INTERLEAVED["smooth"])
+    assert there.select(range(5)) is there
+    for ids in (range(4), [0]):
+        with pytest.raises(
+            ValueError, match=r"^objective must be in this process: clients elsewhere are asked for one "
+        ):
+            there.select(ids)
