@@ -24,6 +24,7 @@ from dualopt.losses import Logistic
 from dualopt.methods import DualFL, FedDyn
 from dualopt.methods.participation import Schedule, first_round
 from dualopt.objectives import linear_model
+from dualopt.objectives._information import client_information
 from dualopt.runs.recording import run
 from tests.engine.problems import problems
 from tests.engine.wired import Wired, elsewhere
@@ -85,10 +86,11 @@ def test_dual_points_are_asked_for_by_certificates_alone() -> None:
     assert not any(answers[-1].dual is None for _, _, answers in there.engine.log[-2:])
 
 
-def test_hosts_whose_clients_were_not_yet_active_have_no_dual_points() -> None:
+@pytest.mark.parametrize("sums", [False, True])
+def test_hosts_whose_clients_were_not_yet_active_have_no_dual_points(sums: bool) -> None:
     options: dict[str, Any] = {"participation": Schedule(clients=((0,),)), "rounds": 1}  # a host of its own has it
     f = problems()["smooth"]
-    alone, added = (run(FedDyn(), f, engine=e, **options) for e in (None, Blocks(number=3, partial_sums=True)))
+    alone, added = (run(FedDyn(), f, engine=e, **options) for e in (None, Blocks(number=3, partial_sums=sums)))
     np.testing.assert_allclose(added["certificate"], alone["certificate"], rtol=1e-12)
 
 
@@ -258,3 +260,26 @@ def test_nobody_else_can_be_had() -> None:
             ValueError, match=r"^objective must be in this process: clients elsewhere are asked for one "
         ):
             there.select(ids)
+
+
+@pytest.mark.parametrize("blocks", [[(4, 3, 2, 1, 0)], [(1, 3), (0, 2, 4)], [(3,), (2, 0), (1, 4)]])
+def test_what_standard_errors_are_made_from_is_that_of_all_rows(blocks: Any) -> None:
+    f = problems()["smooth"]
+    theta = f.zeros() + 0.1
+    found, expected = elsewhere(f, blocks).information(theta), client_information(f, theta)
+    for part, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(part, other, rtol=1e-12)
+
+
+def test_standard_errors_need_one_ridge() -> None:
+    f = problems()["smooth"]
+
+    def other(call: int, h: int, batch: Any, answers: Any) -> Any:
+        if h != 2 or not isinstance(answers[0], protocol.InformationFound):
+            return answers
+        penalty = answers[0].penalty.copy()
+        penalty[1] *= 2.0
+        return [answers[0]._replace(penalty=penalty)]
+
+    with pytest.raises(ValueError, match=r"^the ridge of host 2 must be that of host 0\.$"):
+        elsewhere(f, [(0, 1), (2, 3), (4,)], other).information(f.zeros())

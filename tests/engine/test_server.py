@@ -236,3 +236,52 @@ def test_an_interrupt_ends_what_hosts_have_not_been_told(rounds: int) -> None:
         server.commit(after(n, (4,)), f"message {n + 1}")
     server.drop(rounds)
     assert [[end.n for end in host.pending] for host in server.remote_state.hosts] == [[*range(rounds)][:3]] * 3
+
+
+def test_with_secure_sums_single_numbers_are_not_asked_for() -> None:
+    for supports in (["partial"], []):
+        server = Server(Agreeable(), CLIENTS, (2,))
+        assert not server.is_secure
+        assert not server.tolerant  # nobody has said which method it is
+        engine: Any = server.engine
+        engine.secure = True
+        with pytest.raises(ValueError, match=r"^inference must not be asked for with secure sums: it needs single H"):
+            server.information(np.zeros(2))
+        method: Any = FedAvg(solver=Exact())
+        object.__setattr__(method, "supports", frozenset(supports))
+        with pytest.raises(
+            ValueError, match=r"^compressor must not be given with secure sums: a masked number has 64 b"
+        ):
+            server.begin(method, np.zeros(2), compressor=RandK(size=1))
+        server.begin(method, np.zeros(2))
+        assert engine.tolerant == server.tolerant == bool(supports)
+
+
+def test_a_trace_says_of_hosts_what_matters_for_its_numbers() -> None:
+    yes, no = "yes", "no: a sum does not tell what each client says"
+    for secure, sums, reduce, compared in (
+        (False, False, "client order", yes),
+        (False, True, "fast", no),
+        (True, True, "secure sums", no),
+    ):
+        server = new_server()
+        engine: Any = server.engine
+        engine.secure, engine.partial_sums = secure, sums
+        assert server.described == {"hosts": 3, "reduce": reduce, "contradictions_looked_for": compared}
+    server.lost.append("graz was late")
+    assert server.described["lost"] == ["graz was late"]
+
+
+def test_another_run_on_the_same_hosts_knows_what_does_not_change() -> None:
+    server = Server(
+        Agreeable(), CLIENTS, (2,), name="mine", project="ours", max_rows=7, weights=(1.0, 2.0, 1.0, 1.0, 3.0)
+    )
+    server.hold_to(np.ones(5), np.ones(5))
+    server.begin(METHOD, np.zeros(2))
+    other = server.anew()
+    for name in ("engine", "clients", "shape", "name", "project", "max_rows", "own_weights", "weights"):
+        assert getattr(other, name) is getattr(server, name) or getattr(other, name) == getattr(server, name)
+    assert other._contradictions is server._contradictions
+    assert len(other._contradictions) == 3
+    assert (other.run, other.made, other.rounds, other.lost, other.kept) == ("", 0, 0, [], 1.0)
+    assert ends(other) == [[], [], []]
