@@ -127,14 +127,14 @@ class Host:
         self.clients = tuple(range(clients, clients + n)) if isinstance(clients, int) else _tuple(clients)
         if self.clients is not None and len(self.clients) != n:
             raise ValueError(f"clients must be {n} numbers, one for each client of the objective.")
-        self.run, self.n_clients, self._session = "", n, ""
+        self.run, self.n_clients = "", n
         self.algorithm: Any = None
         self._scales: tuple[float, ...] | None = None
         self._compressor: Compressor | None = None
         self._everybody = everybody(n)
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
-        self._begun: protocol.Start | None = None  # the request with which the run began
+        self._begun: Any = None  # protocol.Start, with which the run began, of the latest server
         self._before: HostState | None = None  # what the round that was committed last began with
         self._rounds = 0  # that were committed, or passed without these clients
         self._asked: protocol.Propose | None = None  # the work of the latest round
@@ -203,9 +203,9 @@ class Host:
                 "the server's checkpoint is older than their states",
                 code="checkpoint",
             )
-        elif request.session != self._session and self._over is not None and self._over.n == request.rounds:
+        elif request.session != self._begun.session and self._over is not None and self._over.n == request.rounds:
             self._undo()
-        self._session = request.session
+        self._begun = self._begun._replace(session=request.session)
         return protocol.Started(self.run, self._rounds)
 
     def _restore(self, request: protocol.Restore) -> protocol.Committed:
@@ -428,7 +428,7 @@ class Host:
     @property
     def _keeps_back(self) -> bool:
         """Whether a server may have to ask for a round again."""
-        return self._file is not None or bool(self._session)
+        return self._file is not None or bool(self._begun.session)
 
     def _positions(self, clients: tuple[int, ...] | None) -> Any:
         if clients is None:
@@ -462,7 +462,6 @@ class Host:
                 over=self._over,
                 memory=start.memory.tree,
             )
-            assert self._begun is not None
             self._file.keep(self._begun, found)
         self._saved = True
 

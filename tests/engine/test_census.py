@@ -283,3 +283,22 @@ def test_standard_errors_need_one_ridge() -> None:
 
     with pytest.raises(ValueError, match=r"^the ridge of host 2 must be that of host 0\.$"):
         elsewhere(f, [(0, 1), (2, 3), (4,)], other).information(f.zeros())
+
+
+@pytest.mark.parametrize("name", INTERLEAVED)
+def test_sums_over_hosts_are_those_of_the_rows(name: str) -> None:
+    """With the weights of the clients, before the first round and after some."""
+    f = problems()[name]
+    w = np.array(f.weights or (1.0,) * f.n_clients)
+    one, other = (elsewhere(f, INTERLEAVED[name], partial_sums=sums) for sums in (False, True))
+    for rounds in (0, 3):
+        if rounds:
+            theta = [run(DualFL(), there, rounds=rounds, certify_every=0).theta for there in (one, other)][0]
+        else:
+            theta = f.zeros() + 0.1
+        np.testing.assert_allclose(other.server.mean_value(theta), w @ f.value(theta) / w.sum(), rtol=1e-12)
+        found, expected = other.certificate_sums(theta), one.certificate_sums(theta)
+        assert (found.dual is None) == (expected.dual is None) == (rounds == 0)
+        for part, of_rows in zip(found, expected, strict=True):
+            if part is not None:
+                np.testing.assert_allclose(part, of_rows, rtol=1e-9, atol=1e-12)

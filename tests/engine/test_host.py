@@ -202,7 +202,6 @@ def test_another_server_takes_a_host_back_by_one_round(end: int, killed: bool, f
     host = at(end + 1, file)
     if killed and file is not None:
         host = new_host(file)
-        host.answer([start(rounds=n + 1)])
     for session, rounds in (("first server", n), ("another server", n + 1)):
         assert host.answer([start(rounds=rounds, session=session)]) == [protocol.Started("a run", n + 1)]
         assert same(states(host), states(at(end + 1, None)))
