@@ -14,6 +14,7 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.engine import Failed, Host, answered
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
+from dualopt.methods.preparation import SketchedMetric, prepared_by
 from dualopt.objectives import reweighted
 from tests.engine.problems import problems
 from theory.identities._virtual_updates import Message, VirtualUpdates
@@ -319,3 +320,42 @@ def test_arrays_of_a_host_are_those_of_its_data() -> None:
             assert type(found.upload) is type(xp.asarray(0.0))
             np.testing.assert_allclose(to_numpy(found.upload), expected.upload, rtol=1e-12)
     np.testing.assert_allclose(to_numpy(states(strict).clients.dual), states(plain).clients.dual, rtol=1e-12)
+
+
+def test_states_that_a_server_has_kept_are_taken_up(file: Path | None) -> None:
+    """Those of a checkpoint, with the round after them and no message; from then on the file has them."""
+    kept, expected = states(at(3, None)), at(len(RUN), None)
+    host = new_host(file)
+    given = protocol.Restore("a run", 0, kept.clients, kept.solver, kept.latest, kept.memory)
+    assert host.answer([start(theta0=None)]) == [protocol.Started("a run", 0)]
+    for _ in range(2):
+        assert host.answer([given]) == [protocol.Committed("a run", 0)]
+    host = host if file is None else new_host(file)
+    assert same(states(host), kept)
+    for made in (-2, 0, 1):
+        failed = Failed(f"it does not hold message {made}")
+        assert answered(host, [propose(1, made, message=None)]) == failed
+    with pytest.raises(RefusedError, match=r"^its clients have finished round 0, and are asked for round 0$"):
+        host.answer([propose(0, 0)])
+    host.answer([propose(1, 1, (5, 2)), *RUN[4:]])
+    assert same(states(host), states(expected))
+
+
+def test_samplers_have_no_local_solutions_of_which_some_count() -> None:
+    f = problems()["smooth"].select([0, 2])
+    method = '{"fedavg": {"solver": {"sgd": {"step": 0.1, "batch": 2}}, "stop": {"steps": {"steps": 3}}}}'
+    begin = protocol.Start("a run", 0, 5, (0, 2), method, f.zeros(), None, "", "")
+    host = Host(f, (0, 2))
+    host.answer([begin, protocol.Propose("a run", 0, 5, 1, True, None, 0, f.zeros()), commit(0, 1, (2,), message=None)])
+    assert states(host).latest is None
+
+
+def test_prepared_clients_learn_of_the_largest_one_in_both_coordinates() -> None:
+    f = problems()["smooth"].select([0, 2])
+    found = prepared_by(SketchedMetric(rank=2), f, f.zeros())
+    begin = protocol.Start("a run", 0, 5, (0, 2), '{"fedavg": {"solver": {"gradient": {}}}}', f.zeros(), None, "", "")
+    asked = [begin, protocol.Propose("a run", 0, 5, 1, True, None, 0, f.zeros() + 0.1)]
+    plain, told = Host(f, (0, 2), prepared=found), Host(f, (0, 2), prepared=found)
+    told.answer([protocol.Align(99)])
+    np.testing.assert_array_equal(told.answer(asked)[1].upload, plain.answer(asked)[1].upload)
+    assert [host._worked_on.rows.max_rows for host in (plain, told)] == [40, 99]

@@ -600,7 +600,7 @@ TABLE |= {
         for name, tests in (
             ("_agreement", ("agreement",)),
             ("_errors", ()),
-            ("_host", ("one_host", "two_phases", "wire", "kills")),
+            ("_host", ("host", "one_host", "two_phases", "wire", "kills")),
             ("_host_data", ("one_host", "wire")),
             ("_host_file", ("kills",)),
             ("_inline", ("one_host",)),
@@ -609,11 +609,11 @@ TABLE |= {
             ("_protocol", ("wire",)),
             ("_remote", ("one_host", "wire")),
             ("_rows", ()),
-            ("_server", ("one_host", "two_phases", "wire")),
-            ("_session", ("session", "two_phases", "wire")),
+            ("_server", ("server", "one_host", "two_phases", "wire")),
+            ("_session", ("session", "server", "two_phases", "wire")),
             ("_states", ("states", "one_host")),
             ("_steps", ("steps", "one_host", "rounds")),
-            ("_uploads", ("two_phases", "lies")),
+            ("_uploads", ("uploads", "two_phases", "lies")),
         )
     },
     "dualopt/engine/_compiled.py": Judges(  # with JAX, as the next one
