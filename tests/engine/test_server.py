@@ -12,6 +12,7 @@ import pytest
 
 from dualopt.engine import Failed, LostError
 from dualopt.engine import _protocol as protocol
+from dualopt.engine._errors import ContradictionError
 from dualopt.engine._server import HostRecord, RemoteState, Server
 from dualopt.engine.rounds import State
 from dualopt.methods import FedAvg
@@ -49,7 +50,20 @@ def _agreed(request: Any, clients: tuple[int, ...]) -> Any:
         return protocol.Started(request.run, request.rounds)
     if isinstance(request, protocol.Propose):
         P = len(clients if request.clients is None else request.clients)
-        return protocol.Uploaded(request.run, request.n, np.ones((P, 2)) if request.communicate else None, (1.0,) * P)
+        upload: Any = np.ones((P, 2)) if request.communicate else None
+        if request.partial_sums:
+            upload = tuple(np.ones(2) for _ in request.weights) or np.ones(2)
+        return protocol.Uploaded(request.run, request.n, upload, (1.0,) * P)
+    of_clients = np.array(clients, dtype=float)
+    if isinstance(request, protocol.Value):
+        return protocol.Valued(of_clients)
+    if isinstance(request, protocol.Evaluate):
+        return protocol.Evaluated(of_clients, np.ones((len(clients), 2)), of_clients, of_clients, None, None, None)
+    if isinstance(request, protocol.Information):
+        n = len(clients)
+        return protocol.InformationFound(np.ones((n, 2)), np.ones((2, 2)), np.ones(2), np.ones((n, 8)))
+    if isinstance(request, protocol.States):
+        return protocol.StatesFound(of_clients, (), None, None)
     return protocol.Committed(request.run, request.n)
 
 
@@ -285,3 +299,106 @@ def test_another_run_on_the_same_hosts_knows_what_does_not_change() -> None:
     assert len(other._contradictions) == 3
     assert (other.run, other.made, other.rounds, other.lost, other.kept) == ("", 0, 0, [], 1.0)
     assert ends(other) == [[], [], []]
+
+
+# --- what is asked --------------------------------------------------------------------------------------------------
+
+
+def told(server: Server) -> dict[str, Any]:
+    """The last request to each host since this was looked at."""
+    return {host: batch[-1] for host, batch in server.engine.asked().items()}  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_requests_say_which_round_it_is_and_of_which_clients() -> None:
+    server = new_server()
+    for n, seed, communicate in ((0, 3, True), (4, 5, False)):
+        found = server.propose(replace(after(n, (0, 2, 3), communicate), seed=seed), "message")
+        asked = told(server)
+        assert {host: x.clients for host, x in asked.items()} == {"lyon": (0,), "basel": None}
+        for x in asked.values():
+            assert (x.run, x.n, x.n_clients, x.seed, x.communicate, x.made) == ("a run", n, 5, seed, communicate, 0)
+            assert (x.partial_sums, x.weights) == (False, ())
+        assert found.solution is not None
+        assert found.solution.gradients == (1.0, 1.0, 1.0)
+        assert (found.upload is None) == (not communicate)
+
+
+@pytest.mark.parametrize(
+    ("weights", "draws", "lyon", "basel"),
+    [
+        (None, False, (), ()),
+        ((1.0, 2.0, 3.0, 4.0, 5.0), False, ((1.0,),), ((3.0, 4.0),)),
+        (None, True, ((1.0,), (2.0,)), ((1.0, 1.0), (1.0, 4.0))),
+        ((1.0, 2.0, 3.0, 4.0, 5.0), True, ((1.0,), (2.0,)), ((3.0, 4.0), (3.0, 16.0))),
+    ],
+)
+def test_hosts_that_add_are_told_the_weights_of_their_clients(weights: Any, draws: bool, lyon: Any, basel: Any) -> None:
+    """Where the method asks for it also those over the chances of the clients to be drawn."""
+    server = new_server()
+    server.weights, server.algorithm.draws = weights, draws  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+    server.engine.partial_sums = server._checks._sums = True
+    server.propose(replace(after(0, (0, 2, 3)), inclusion=(0.5, 0.1, 1.0, 0.25, 1.0)), "message")
+    assert {host: (x.partial_sums, x.weights) for host, x in told(server).items()} == {
+        "lyon": (True, lyon),
+        "basel": (True, basel),
+    }
+
+
+ASKED: dict[str, tuple[Any, type]] = {
+    "value": (lambda server: server.value(np.ones(2)), protocol.Value),
+    "value and gradient": (lambda server: server.value_and_gradient(np.ones(2)), protocol.Evaluate),
+    "certificate": (lambda server: server.certificate_sums(np.ones(2)), protocol.Evaluate),
+    "information": (lambda server: server.information(np.ones(2)), protocol.Information),
+    "states": (lambda server: server.states(after(6, (0,))).clients, protocol.States),
+    "solutions": (lambda server: server.solutions, protocol.States),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_what_is_asked_beside_rounds_says_after_which(what: str) -> None:
+    ask, kind = ASKED[what]
+    server = new_server(in_process=True)
+    server.rounds, server.max_rows = 7, 9
+    ask(server)
+    asked = told(server)
+    assert len(asked) == 3
+    for x in asked.values():
+        assert type(x) is kind
+        assert (x.run, x.n) == ("a run", 7)
+        if kind is not protocol.States:
+            np.testing.assert_array_equal(x.theta, np.ones(2))
+        if kind is protocol.Evaluate:
+            assert (x.dual, x.partial_sums, x.weighted, x.max_rows) == (what == "certificate", False, False, 9)
+
+
+def test_before_a_run_there_are_no_dual_points() -> None:
+    server = Server(Agreeable(), CLIENTS, (2,), weights=(1.0, 1.0, 1.0, 1.0, 2.0))
+    server.certificate_sums(np.ones(2))
+    assert {(x.run, x.dual, x.weighted) for x in told(server).values()} == {("", False, True)}
+
+
+def test_states_of_a_checkpoint_are_given_to_their_hosts() -> None:
+    """Rows of the clients of each, the last round that they have seen, and no model to begin with."""
+    server = Server(Agreeable(in_process=True), CLIENTS[::-1], (2,))
+    numbers = np.arange(5.0)
+    latest = (numbers, numbers, numbers, None), None, True
+    server.begin(METHOD, np.zeros(2), State(None, None, (numbers,), (10.0 + numbers,), (20.0 + numbers,)), 3, latest)
+    engine: Any = server.engine
+    asked = engine.asked()
+    for host, own in zip(engine.hosts, CLIENTS[::-1], strict=True):
+        begun, restored = asked[host]
+        assert (begun.rounds, begun.clients, begun.theta0, begun.session) == (0, own, None, "")
+        assert (restored.run, restored.n) == (server.run, 2)
+        found = [restored.clients[0], restored.solver[0] - 10.0, restored.memory[0] - 20.0, restored.latest[0][0]]
+        assert [x.tolist() for x in found] == [[*map(float, own)]] * 4
+    assert (server.made, server.rounds) == (3, 3)
+
+
+def test_who_contradicts_himself_is_named_with_the_client() -> None:
+    for h, sentence in ((0, "host lyon contradicts itself on client 1"), (2, "host graz contradicts itself")):
+        server = new_server()
+        seen: Any = [SimpleNamespace(by=lambda *given: None) for _ in CLIENTS]
+        server._contradictions = seen
+        seen[h].by = lambda rounds, theta, answer: (len(answer.value) - 1, f"{theta[0]:g} is no {rounds}")
+        with pytest.raises(ContradictionError, match=rf"^{sentence}: 1 is no 0\.$"):
+            server.value_and_gradient(np.ones(2))
