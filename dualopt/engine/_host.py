@@ -246,7 +246,7 @@ class Host:
     def _evaluate(self, request: protocol.Evaluate) -> protocol.Evaluated | protocol.PartialSums:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
-        weights = (f.weights or (1.0,) * f.n_clients) if request.weighted else None
+        weights = f.weights if request.weighted else None
         return self._phases.evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
 
     def _information(self, request: protocol.Information) -> protocol.InformationFound:
@@ -365,15 +365,17 @@ class Host:
             raise RefusedError(f"it does not hold message {request.made}", code="message", final=False)
 
     def _uploaded(self, request: protocol.Propose) -> protocol.Uploaded:
-        if self._proposed is None:
-            self._proposed = self._worked(request)
-        upload, solution = self._proposed.upload if request.communicate else None, self._proposed.solution
+        found = self._worked(request)
+        upload, solution = found.upload if request.communicate else None, found.solution
         if request.partial_sums and upload is not None:
             upload = partial_sums(upload, request.weights)
         gradients = None if solution is None else solution.gradients
-        return protocol.Uploaded(self.run, request.n, upload, gradients, self._proposed.vectors)
+        return protocol.Uploaded(self.run, request.n, upload, gradients, found.vectors)
 
     def _worked(self, request: protocol.Propose) -> Proposed:
+        """Return what was computed for a request; a process that was killed before computes it again."""
+        if self._proposed is not None:
+            return self._proposed
         clients = request.clients if request.clients is not None else self.clients
         assert clients is not None
         round = Round(
@@ -384,7 +386,8 @@ class Host:
             seed=request.seed,
             kept=kept_part(self._compressor, self.objective.shape, request.n_clients),
         )
-        return self.work(round, self.state.message, request.clients)
+        self._proposed = self.work(round, self.state.message, request.clients)
+        return self._proposed
 
     def work(self, round: Round, message: Any, clients: tuple[int, ...] | None) -> Proposed:
         """Return what these clients, or all, compute from a message in a round; no state changes."""
@@ -399,9 +402,8 @@ class Host:
 
     def _end(self, request: protocol.Commit) -> None:
         """Commit a round."""
-        if self._asked is not None and self._proposed is None:
-            self._uploaded(self._asked)  # by a process that was killed
-        whole, before = self._proposed, self.state
+        whole = None if self._asked is None else self._worked(self._asked)
+        before = self.state
         if self._keeps_back:
             self._before = before
         message, made = before.message, before.made

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.arrays.xp import to_numpy
+from dualopt.arrays.xp import broadcast, to_numpy
 from dualopt.engine import Failed, Host, answered
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
+from dualopt.methods import FedAvg
 from dualopt.methods.preparation import SketchedMetric, prepared_by
 from dualopt.objectives import reweighted
+from dualopt.solvers import Exact
 from tests.engine.problems import problems
 from theory.identities._virtual_updates import Message, VirtualUpdates
 
@@ -359,3 +361,46 @@ def test_prepared_clients_learn_of_the_largest_one_in_both_coordinates() -> None
     told.answer([protocol.Align(99)])
     np.testing.assert_array_equal(told.answer(asked)[1].upload, plain.answer(asked)[1].upload)
     assert [host._worked_on.rows.max_rows for host in (plain, told)] == [40, 99]
+
+
+class Repeating(FedAvg):
+    """A method whose clients compute nothing."""
+
+    def local(self, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+        return c, broadcast(message, (len(round.clients), *message.shape))
+
+
+def test_of_clients_that_computed_nothing_some_count() -> None:
+    host = Host(problems()["quadratic"].select(list(CLIENTS)), CLIENTS)
+    begin = start(method=Repeating(solver=Exact()))  # in one process it is the method itself
+    work = propose(0, 0, message=ZERO)
+    _, found, ended = host.answer([begin, work, commit(0, 1, (2,), message=None)])
+    assert (found.gradients, found.upload.tolist()) == (None, [[0.0] * 4] * 3)
+    assert ended == protocol.Committed("a run", 0)
+    assert states(host).latest is None
+
+
+def test_in_silent_rounds_there_are_no_sums_either() -> None:
+    ones = ((1.0,) * 3, (2.0,) * 3)
+    for weights in ((), ones[:1], ones):
+        host = at(1, None)
+        silent = propose(0, 0, communicate=False, partial_sums=True, weights=weights)
+        assert host.answer([silent])[0].upload is None
+        (found,) = at(1, None).answer([propose(0, 0, partial_sums=True, weights=weights)])
+        rows = at(1, None).answer([propose(0, 0)])[0].upload
+        sums = found.upload if weights else (found.upload,)
+        for own, total in zip(weights or ones[:1], sums, strict=True):
+            np.testing.assert_allclose(total, own @ rows, rtol=1e-12)
+
+
+def test_uploads_arrive_as_the_compressor_leaves_them() -> None:
+    """One coordinate of each step, four times as long and shrunk to a quarter of it, and what a client does with it."""
+    begin = start(compressor='{"rand-k": {"size": 1}}')
+    plain, packed = (new_host().answer([first, propose(0, 0)])[1] for first in (start(), begin))
+    assert (plain.vectors, packed.vectors) == (0, 1)
+    steps = packed.upload - message(0).theta  # uploads are told by their distance from the message
+    assert np.count_nonzero(steps, axis=1).tolist() == [1, 1, 1]
+    np.testing.assert_allclose(steps[steps != 0], (plain.upload - message(0).theta)[steps != 0], rtol=1e-12)
+    host = new_host()
+    host.answer([begin, propose(0, 0), commit(0, 1)])
+    np.testing.assert_allclose(states(host).clients.dual, 3.0 * steps, rtol=1e-12)
