@@ -151,8 +151,7 @@ def from_rows(
     algorithm: Algorithm, parts: Sequence[protocol.Uploaded], order: np.ndarray | None, round: Round, weights: Any
 ) -> tuple[Any, Any]:
     """Return the uploads of all together, a row each, and what the server is given of their means."""
-    one = len(parts) == 1
-    rows = parts[0].upload if one else tree_map(lambda *x: under_each_other(x), *(part.upload for part in parts))
+    rows = tree_map(lambda *x: under_each_other(x), *(part.upload for part in parts))
     rows = rows if order is None else take_rows(rows, order)
     return rows, averaged(algorithm, rows, round, weights)
 
