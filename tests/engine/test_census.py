@@ -206,6 +206,11 @@ def hosts_of(f: Any, blocks: list[list[int]], **changes: Any) -> Inline:
     return Inline([Host(part, tuple(block)) for part, block in zip(parts, blocks, strict=True)], in_process=False)
 
 
+def _untold(answers: Any) -> Any:
+    """A host that does not say how many rows its largest client has."""
+    return [x._replace(max_rows=None) if isinstance(x, protocol.ClientInfo) else x for x in answers]
+
+
 def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
     f = problems()["smooth"]
     for known, aligned in (((40, 50), 2), ((60, 11), 2), ((40, 40), 0), ((50,), 0)):
@@ -218,6 +223,10 @@ def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
         assert there.rows == KnownRows(max(known), f.rows.n_features, False)
         assert there.server.max_rows == there.new_session().max_rows == max(known)
         assert {host.objective.rows.max_rows for host in engine.objects.values()} == {max(known)}
+    untold = elsewhere(
+        f, [(1,), (0, 2)][::-1] + [(3, 4)], lambda call, h, batch, answers: _untold(answers) if h else answers
+    )
+    assert untold.rows.max_rows == 40
     assert not hasattr(elsewhere(problems()["quadratic"], [(0, 1), (2, 3, 4, 5)]), "rows")
 
 
@@ -291,11 +300,10 @@ def test_sums_over_hosts_are_those_of_the_rows(name: str) -> None:
     f = problems()[name]
     w = np.array(f.weights or (1.0,) * f.n_clients)
     one, other = (elsewhere(f, INTERLEAVED[name], partial_sums=sums) for sums in (False, True))
+    theta = f.zeros() + 0.1
     for rounds in (0, 3):
-        if rounds:
-            theta = [run(DualFL(), there, rounds=rounds, certify_every=0).theta for there in (one, other)][0]
-        else:
-            theta = f.zeros() + 0.1
+        for there in (one, other) if rounds else ():
+            theta = run(DualFL(), there, rounds=rounds, certify_every=0).theta
         np.testing.assert_allclose(other.server.mean_value(theta), w @ f.value(theta) / w.sum(), rtol=1e-12)
         found, expected = other.certificate_sums(theta), one.certificate_sums(theta)
         assert (found.dual is None) == (expected.dual is None) == (rounds == 0)
