@@ -223,9 +223,7 @@ def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
         assert there.rows == KnownRows(max(known), f.rows.n_features, False)
         assert there.server.max_rows == there.new_session().max_rows == max(known)
         assert {host.objective.rows.max_rows for host in engine.objects.values()} == {max(known)}
-    untold = elsewhere(
-        f, [(1,), (0, 2)][::-1] + [(3, 4)], lambda call, h, batch, answers: _untold(answers) if h else answers
-    )
+    untold = elsewhere(f, [(0, 2), (1,), (3, 4)], lambda call, h, batch, answers: _untold(answers) if h else answers)
     assert untold.rows.max_rows == 40
     assert not hasattr(elsewhere(problems()["quadratic"], [(0, 1), (2, 3, 4, 5)]), "rows")
 
