@@ -45,7 +45,7 @@ def test_a_census_says_what_the_clients_are(name: str) -> None:
     assert getattr(there, "ridge", None) == getattr(f, "ridge", None)
 
 
-@pytest.mark.parametrize("ask", ["value", "gradient", "value_and_gradient", "certificate_sums"])
+@pytest.mark.parametrize("ask", ["value", "gradient", "value_and_gradient", "certificate_sums", "information"])
 def test_clients_elsewhere_are_asked_for_one_model(ask: str) -> None:
     f = problems()["smooth"]
     there = elsewhere(f, INTERLEAVED["smooth"])
@@ -221,7 +221,9 @@ def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
         words = [batch for _, batch, _ in engine.log if isinstance(batch[0], protocol.Align)]
         assert words == [[protocol.Align(max(known))]] * aligned
         assert there.rows == KnownRows(max(known), f.rows.n_features, False)
-        assert there.server.max_rows == there.new_session().max_rows == max(known)
+        before = there.server
+        assert there.new_session().max_rows == before.max_rows == max(known)
+        assert there.server is not before
         assert {host.objective.rows.max_rows for host in engine.objects.values()} == {max(known)}
     untold = elsewhere(f, [(0, 2), (1,), (3, 4)], lambda call, h, batch, answers: _untold(answers) if h else answers)
     assert untold.rows.max_rows == 40
