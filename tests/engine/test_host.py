@@ -107,9 +107,10 @@ def test_a_round_changes_the_states_of_those_who_counted_when_it_ends() -> None:
     """Inactive clients are changed by the message alone."""
     host = at(3, None)
     duals = states(host).clients.dual
-    _, uploaded = host.answer([RUN[0], RUN[3]])
+    begun, uploaded = host.answer([RUN[0], RUN[3]])
+    assert (begun.run, begun.rounds, uploaded.run, uploaded.n) == ("a run", 1, "a run", 1)
     assert same(states(host).clients.dual, duals)
-    host.answer([RUN[4]])
+    assert host.answer([RUN[4]]) == [protocol.Committed("a run", 1)]
     after = states(host).clients.dual
     np.testing.assert_allclose(after[0] - duals[0], 3.0 * (uploaded.upload[1] - message(1).theta), rtol=1e-12)
     np.testing.assert_allclose(after[1:] - duals[1:], [3.0 * message(2).drift] * 2, rtol=1e-12)
@@ -404,3 +405,16 @@ def test_uploads_arrive_as_the_compressor_leaves_them() -> None:
     host = new_host()
     host.answer([begin, propose(0, 0), commit(0, 1)])
     np.testing.assert_allclose(states(host).clients.dual, 3.0 * steps, rtol=1e-12)
+
+
+@pytest.mark.parametrize("done", range(1, len(RUN) + 1))
+def test_another_run_begins_anew(done: int, file: Path | None) -> None:
+    """Wherever the one before was left: nothing of it is left, and it cannot be gone on with."""
+    host = at(done, file)
+    again = [request._replace(run="b") for request in RUN]
+    host.answer(again[:1])
+    host = host if file is None else new_host(file)
+    assert same([x._replace(run="a run") for x in host.answer(again[1:])], new_host().answer(RUN)[1:])
+    assert same(host.answer([protocol.States("b", 0)])[0]._replace(local_models=None), states(at(len(RUN), None)))
+    with pytest.raises(RefusedError, match=f"^{STATES}"):
+        host.answer([RUN[done - 1]._replace(rounds=3) if done == 1 else RUN[done - 1]])
