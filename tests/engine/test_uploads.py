@@ -48,9 +48,8 @@ class Checked:
     def __call__(self, *uploads: Any, communicate: bool = True, **named: Any) -> tuple[dict[int, Any], dict[int, str]]:
         """Who counts and who does not of the first hosts, which upload this."""
         faults: dict[int, str] = {}
-        self.uploads = {
-            h: protocol.Uploaded("run", 0, x, **({"gradients": None} | named)) for h, x in enumerate(uploads)
-        }
+        rest: dict[str, Any] = {"gradients": None, **named}
+        self.uploads = {h: protocol.Uploaded("run", 0, x, **rest) for h, x in enumerate(uploads)}
         round = replace(first_round(5), communicate=communicate)
         return self.checks.sound(self.uploads, CLIENTS, round, faults), faults
 
