@@ -418,3 +418,13 @@ def test_another_run_begins_anew(done: int, file: Path | None) -> None:
     assert same(host.answer([protocol.States("b", 0)])[0]._replace(local_models=None), states(at(len(RUN), None)))
     with pytest.raises(RefusedError, match=f"^{STATES}"):
         host.answer([RUN[done - 1]._replace(rounds=3) if done == 1 else RUN[done - 1]])
+
+
+def test_a_file_is_written_where_something_has_changed_and_not_else(tmp_path: Path) -> None:
+    file = tmp_path / "host.journal"
+    host = at(3, file)
+    file.unlink()
+    host.answer([protocol.Value("a run", 1, ZERO), protocol.States("a run", 1), RUN[2]])
+    assert not file.exists()
+    host.answer([RUN[3]])
+    assert file.exists()
