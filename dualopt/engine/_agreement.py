@@ -65,9 +65,9 @@ def _hash(x: Any) -> str | None:
     found = hashlib.sha256()
     for part in map(to_numpy, arrays):
         if part.dtype.hasobject:
-            part = np.array([json.dumps(value, default=str) for value in part.reshape(-1).tolist()])
+            part = np.array([json.dumps(value, default=str) for value in part.ravel().tolist()])
         found.update(f"{part.dtype} {part.shape} ".encode())
-        found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data if part.size else b"")
+        found.update(part.ravel().view(np.uint8).data)
     return found.hexdigest()
 
 
@@ -90,7 +90,7 @@ def _require_same(facts: Sequence[Sequence[Mapping[str, Any]]]) -> None:
         for name in dict.fromkeys(name for own in facts for name in own[kind]):
             values = [own[kind].get(name) for own in facts]
             others: list[Any] = []
-            for value in values[1:]:
+            for value in values:
                 others += [value] * (value != values[0] and value not in others)
             of = [[rank for rank, x in enumerate(values) if x == value] for value in others]
             if others and kind:
@@ -137,8 +137,9 @@ def _common(info: protocol.ClientInfo) -> dict[str, Any]:
 
 def numbered(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]) -> list[tuple[int, ...]]:
     """Return the numbers of the clients of each host: those that hosts know, or in the order of the hosts."""
+    blocks: list[tuple[int, ...]] = []
     if all(x.clients is None for x in found):
-        first, blocks = 0, []
+        first = 0
         for x in found:
             blocks.append(tuple(range(first, first + x.n_clients)))
             first += x.n_clients
@@ -148,7 +149,7 @@ def numbered(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]) -> list
             raise ValueError(f"clients of host {hosts[h]} have no numbers, and those of others have.")
         if len(x.clients) != x.n_clients:
             raise ValueError(f"clients of host {hosts[h]} must be {x.n_clients} numbers.")
-    blocks = [x.clients or () for x in found]
+        blocks.append(x.clients)
     ids = sorted(j for own in blocks for j in own)
     if ids != list(range(len(ids))):
         raise ValueError(f"clients of all hosts together must have the numbers 0 to {len(ids) - 1}, each once.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dualopt.arrays._checks import is_number, require
 from dualopt.arrays.tree import leaves
-from dualopt.arrays.xp import array_namespace, to_numpy
+from dualopt.arrays.xp import array_namespace, silent, to_numpy
 from dualopt.engine import _protocol as protocol
 from dualopt.objectives._information import SUMS
 
@@ -46,16 +46,14 @@ def require_sound(info: protocol.ClientInfo, host: Any) -> None:
     for name in ("mu", "mu_rounding", "L"):
         fault = _misshapen(getattr(info, name), (n,))
         require(fault is None, f"{name} {of} must be an array of {n} real numbers, one for each client")
-        xp = array_namespace(getattr(info, name))
-        require(not bool(xp.any(xp.isnan(getattr(info, name)))), f"{name} {of} must not be NaN")
     mu, rounding, L = info.mu, info.mu_rounding, info.L
     xp = array_namespace(mu)
-    unknown = mu == -math.inf
     require(bool(xp.all(mu < math.inf)), f"mu {of} must be finite, or minus infinity where it is not known")
     require(bool(xp.all(rounding >= 0.0)), f"mu_rounding {of} must be at least 0")
-    require(bool(xp.all(unknown | (rounding < math.inf))), f"mu_rounding {of} must be finite")
-    enough = unknown | (mu - ROUNDING * xp.abs(mu) <= L)
-    require(bool(xp.all((L >= 0.0) & enough)), f"L {of} must be at least 0, and at least mu")
+    finite = (rounding < math.inf) | (mu == -math.inf)
+    require(bool(xp.all(finite)), f"mu_rounding {of} must be finite where mu is")
+    enough = (L >= 0.0) & ((1.0 - ROUNDING) * mu <= L)
+    require(bool(xp.all(enough)), f"L {of} must be at least 0, and at least mu")
     weights = info.weights
     good = weights is None or (len(weights) == n and all(is_number(w) and 0.0 < w < math.inf for w in weights))
     require(good, f"weights {of} must be {n} positive finite numbers, one for each client")
@@ -99,8 +97,8 @@ def unsound(request: Any, answer: Any, n: int, shape: tuple[int, ...]) -> str | 
         shapes = {"theta": shape}
     elif isinstance(answer, protocol.Evaluated):
         shapes = {"value": (n,), "gradient": (n, *shape), "value_error": (n,), "gradient_error": (n,)}
-        optional = {"dual": (n, *shape), "conjugate": (n,), "dual_error": (n,)}
-        shapes |= {name: x for name, x in optional.items() if getattr(answer, name) is not None}
+        of_dual = {"dual": (n, *shape), "conjugate": (n,), "dual_error": (n,)}
+        shapes |= of_dual if any(getattr(answer, name) is not None for name in of_dual) else {}
     elif isinstance(answer, protocol.PartialSums):
         shapes = {"gradient": shape, **({} if answer.dual is None else {"dual": shape})}
         shapes["columns"] = (5,) if answer.dual is None else (9,)
@@ -108,8 +106,7 @@ def unsound(request: Any, answer: Any, n: int, shape: tuple[int, ...]) -> str | 
         D = math.prod(shape)
         shapes = {"gradient": (n, *shape), "hessian": (D, D), "penalty": shape, "sums": (n, len(SUMS))}
     elif isinstance(answer, protocol.Uploaded):
-        gradients = () if answer.gradients is None else answer.gradients
-        if not all(0.0 <= float(count) < math.inf for count in gradients):
+        if answer.gradients is not None and not _are_counts(answer.gradients):
             return "it counts gradients in numbers that cannot be"
         if answer.upload is not None and answer.vectors not in range(len(leaves(answer.upload)) + 1):
             return "it says of more vectors than it uploads that they were compressed"
@@ -125,6 +122,8 @@ def unsound(request: Any, answer: Any, n: int, shape: tuple[int, ...]) -> str | 
             bound = getattr(answer, name)
             if bool(array_namespace(bound).any(bound < 0.0)):
                 return f"its {name} is a bound below 0"
+    if isinstance(answer, protocol.PartialSums) and any(x < 0.0 for x in (*answer.columns[1:5], *answer.columns[6:])):
+        return "it returns a sum of sizes that is below 0"
     return None
 
 
@@ -144,7 +143,9 @@ def usable_rows(upload: Any, n: int, shape: tuple[int, ...]) -> np.ndarray:
     right = np.ones(n, dtype=bool)
     for x in leaves(upload):
         xp = array_namespace(x)
-        if xp.isdtype(x.dtype, "real floating") and not bool(xp.isfinite(xp.sum(x))):  # quicker, and seldom true
+        with silent():
+            finite = bool(xp.isfinite(xp.sum(x)))
+        if not finite:  # seldom, and slower
             good = xp.isfinite(x)
             if shape and x.ndim == 1:
                 good = good | (x == math.inf)
@@ -152,7 +153,14 @@ def usable_rows(upload: Any, n: int, shape: tuple[int, ...]) -> np.ndarray:
     return right
 
 
+def _are_counts(x: Any) -> bool:
+    listed = isinstance(x, tuple) or getattr(x, "ndim", 0) == 1
+    return listed and all(is_number(count) and 0.0 <= count < math.inf for count in x)
+
+
 def _misshapen(x: Any, shape: tuple[int, ...]) -> str | None:
+    if x is None:
+        return "is missing"
     if tuple(x.shape) != shape:
         return f"has the shape {tuple(x.shape)}, not {shape}"
     return None if array_namespace(x).isdtype(x.dtype, "real floating") else f"has the type {x.dtype}"

@@ -52,9 +52,9 @@ class Contradictions:
     An evaluation at ``y`` is compared with the first and the latest ones, in both directions, and with the dual points
     of that time. The errors that the host states (:class:`dualopt.objectives._rounding.Rounding`) are granted:
     certificates are charged the whole of them, so that larger ones than there are hide a lie and make up for it. From
-    above, the gradient of a smooth function is known to :math:`s + 2\sqrt{Lv}`, with the errors ``v`` of its value and
-    ``s`` of its slope: a larger difference would break the lower bound with these errors nearby. On top comes what
-    rounding does here.
+    above, the gradient of a smooth function is known to :math:`s + 2\sqrt{(L - \mu)v}`, with the errors ``v`` of its
+    value and ``s`` of its slope: a larger difference would break the lower bound with these errors nearby. On top comes
+    what rounding does here.
 
     Each comparison costs a few products of the size of the gradients; nothing is asked for it.
 
@@ -85,9 +85,8 @@ class Contradictions:
     def __init__(self, mu: Array, L: Array) -> None:
         xp = array_namespace(mu)
         mu, L = (xp.astype(x, xp.float64, copy=False) for x in (mu, L))
-        self._known, self._smooth = mu > -math.inf, math.inf > L
-        self._mu = xp.where(self._known, mu, xp.zeros_like(mu))
-        self._L = xp.where(self._smooth, (1.0 + SMOOTHER) * L, xp.zeros_like(L))
+        self._mu, self._L = mu, (1.0 + SMOOTHER) * L
+        self._smooth = bool(xp.any(xp.isfinite(L)))
         self._evaluations: list[Statement] = []
         self._duals: list[Statement] = []
 
@@ -98,58 +97,64 @@ class Contradictions:
 
     def _by(self, n: int, theta: Array, answer: protocol.Evaluated) -> tuple[int, str] | None:
         xp = array_namespace(answer.value)
-        at, *numbers = (xp.astype(x, xp.float64, copy=False) for x in (theta[None, ...], *answer[:4]))
-        new = Statement(n, at, *numbers)
-        duals = list(self._duals)
-        if answer.dual is not None and answer.conjugate is not None and answer.dual_error is not None:
-            of_dual = answer.dual, answer.conjugate, answer.dual_error
-            dual, conjugate, error = (xp.astype(x, xp.float64, copy=False) for x in of_dual)
-            duals.append(Statement(n, xp.zeros_like(at), -conjugate, dual, xp.zeros_like(conjugate), error))
+        told = [xp.astype(x, xp.float64, copy=False) for x in (theta[None, ...], *answer) if x is not None]
+        new, duals = Statement(n, *told[:5]), list(self._duals)
+        if answer.dual is not None:
+            dual, conjugate, error = told[5:]
+            duals.append(Statement(n, xp.zeros_like(new.at), -conjugate, dual, xp.zeros_like(conjugate), error))
         for old in self._evaluations:
-            for lower, upper in ((old, new), (new, old)):
-                if (j := self._above(lower, upper)) is not None:
-                    what = f"its values and gradients after rounds {old.n} and {n}"
-                    return j, f"{what} are not those of one function with its mu and L"
+            if (j := _first(self._above(old, new) | self._above(new, old))) is not None:
+                what = f"its values and gradients after rounds {old.n} and {n}"
+                return j, f"{what} are not those of one function with its mu and L"
         for lower in duals:
             for upper in (new, *(self._evaluations if lower.n == n else ())):
-                if (j := self._above(lower, upper)) is not None:
+                if (j := _first(self._above(lower, upper))) is not None:
                     what = f"its conjugate after round {lower.n} is less"
                     return j, f"{what} than its value after round {upper.n} allows"
         self._evaluations = _kept([*self._evaluations, new])
         self._duals = _kept(duals)
         return None
 
-    def _above(self, lower: Statement, upper: Statement) -> int | None:
-        """Return the first client of which a lower bound is above an upper one by more than rounding; None for none."""
-        xp = array_namespace(upper.value)
+    def _above(self, lower: Statement, upper: Statement) -> Array:
+        """Tell of each client whether a lower bound is above an upper one by more than rounding."""
         step = upper.at - lower.at
-        found = self._known & (self._excess(lower, upper, step, None) > 0.0)
-        if bool(xp.any(self._smooth)):
-            mu, wide = self._mu, self._L - self._mu
-            wide = xp.where(self._smooth & (wide > 0.0), wide, math.inf)  # no shift
-            shift = (per_client(mu, upper.slope) * step - (upper.slope - lower.slope)) / per_client(wide, upper.slope)
-            found = found | (self._known & (self._excess(lower, upper, step, shift) > 0.0))
-        return int(xp.argmax(xp.astype(found, xp.int8))) if bool(xp.any(found)) else None
+        found = self._excess(lower, upper, step, None) > 0.0
+        if self._smooth:
+            mu, wide = per_client(self._mu, step), per_client(self._L - self._mu, step)
+            shift = (mu * step - (upper.slope - lower.slope)) / wide
+            found = found | (self._excess(lower, upper, step, shift) > 0.0)
+        return found
 
     def _excess(self, lower: Statement, upper: Statement, step: Array, shift: Array | None) -> Array:
-        """Return how far the lower bound is above the upper one at ``upper.at + shift``, less what rounding may do."""
-        xp, mu, L = array_namespace(upper.value), self._mu, self._L
-        d = math.prod(step.shape[1:])
+        """Return how far the lower bound is above the upper one at ``upper.at + shift``, less what rounding may do.
+
+        For rounding ``gamma`` times the sizes of all terms is taken off, squares without their halves and with
+        ``reach`` for the distance to ``lower.at``, of which it is a bound; and what products lose that underflow. Where
+        ``mu`` or ``L`` is infinite, so that there is no such bound, this is NaN or minus infinity.
+        """
+        xp, mu, L = array_namespace(step), self._mu, self._L
         to = step if shift is None else step + shift
-        a, steps, slopes = client_norm(to), client_norm(step), client_norm(lower.slope)
+        a, reach = client_norm(to), client_norm(step)
         low = lower.value + client_dot(lower.slope, to) + 0.5 * mu * a * a
         low = low - lower.value_error - lower.slope_error * a
-        high, room, reach = upper.value + upper.value_error, xp.abs(lower.value) + xp.abs(upper.value), steps
+        high, sizes = upper.value + upper.value_error, xp.abs(upper.value) + upper.value_error
         if shift is not None:
             b = client_norm(shift)
-            error = upper.slope_error + 2.0 * xp.sqrt(L * upper.value_error)
+            error = upper.slope_error + 2.0 * xp.sqrt(L - mu) * xp.sqrt(upper.value_error)
             high = high + client_dot(upper.slope, shift) + 0.5 * L * b * b + error * b
-            room, reach = room + client_norm(upper.slope) * b + L * b * b + error * b, steps + b
-        room = room + slopes * reach + xp.abs(mu) * reach * reach + lower.value_error + lower.slope_error * reach
-        room = gamma(d + 16, low) * (room + upper.value_error)
-        return low - high - room - d * tiny(low) * (1.0 + xp.abs(mu) + L + reach)
+            sizes, reach = sizes + (client_norm(upper.slope) + L * b + error) * b, reach + b
+        sizes = sizes + xp.abs(lower.value) + lower.value_error
+        sizes = sizes + (client_norm(lower.slope) + xp.abs(mu) * reach + lower.slope_error) * reach
+        n = math.prod(step.shape) + 16
+        return low - high - gamma(n, low) * sizes - n * tiny(low) * (2.0 + reach)
+
+
+def _first(found: Array) -> int | None:
+    """Return the first place that is true; None for none."""
+    xp = array_namespace(found)
+    return int(xp.argmax(xp.astype(found, xp.int8))) if bool(xp.any(found)) else None
 
 
 def _kept(statements: list[Statement]) -> list[Statement]:
     """Return the first, from which the others are far away, and the latest."""
-    return statements if len(statements) <= KEPT else [statements[0], *statements[1 - KEPT :]]
+    return statements[:1] + statements[1:][1 - KEPT :]

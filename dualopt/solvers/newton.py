@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, host_zeros, is_traced, repeat, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, host_zeros, is_traced, repeat, to_numpy
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._line_search import backtrack
 from dualopt.solvers._loop import LocalSolution, drive, norm, require_smooth, solution
@@ -108,14 +108,18 @@ def conjugate_gradients(
     max_iter: int,
     precondition: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, Array]:
-    """Solve ``H_j x_j = b_j`` for every client until ``|b_j - H_j x_j| <= tol_j``.
+    r"""Solve ``H_j x_j = b_j`` for every client until ``|b_j - H_j x_j| <= tol_j``.
 
-    A client that has finished keeps its solution while the others go on.
+    A client that has finished keeps its solution while the others go on. One also has finished before a direction along
+    which :math:`H_j` is not positive, or so nearly flat that the step would lower :math:`\frac12\langle x_j, H_jx_j
+    \rangle - \langle b_j, x_j\rangle` by :math:`\epsilon^{-1/2}` times of what all steps before have: where
+    :math:`b_j` is not in the range of :math:`H_j`, there is no solution, and steps grow without bound.
 
     Returns
     -------
     x : array, shape (N, *shape)
-        The solutions, from the start at zero: always descent directions for ``b = -gradient``.
+        The solutions, from the start at zero, and ``b``, preconditioned, where the first direction is not positive:
+        always descent directions for ``b = -gradient``.
     products : array, shape (N,)
         Hessian products that each client needed.
     """
@@ -125,29 +129,32 @@ def conjugate_gradients(
     z = precondition(residual)
     p, rz = z, client_dot(residual, z)
     one, zero = xp.ones_like(rz), xp.zeros_like(rz)
-    running = client_dot(residual, residual) > tol * tol
+    start, begun = z, client_dot(residual, residual) > tol * tol
+    slack = epsilon(b) ** 0.5
 
     def step(now: tuple[Array, ...]) -> tuple[Array, ...]:
-        x, residual, p, rz, products, running = now
+        x, residual, p, rz, products, fallen, running = now
         Hp = product(p)
         products = products + xp.astype(running, products.dtype)
         curvature = client_dot(p, Hp)
-        positive = running & (curvature > 0)
+        positive = running & (curvature > 0) & ((fallen == 0) | (slack * rz * rz <= fallen * curvature))
         alpha = xp.where(positive, rz / xp.where(positive, curvature, one), zero)
+        fallen = fallen + alpha * rz
         x = x + per_client(alpha, p) * p
         residual = residual - per_client(alpha, p) * Hp
         running = positive & (client_dot(residual, residual) > tol * tol)
         z = precondition(residual)
         last, rz = rz, client_dot(residual, z)
         beta = xp.where(running, rz / xp.where(running, last, one), zero)
-        return x, residual, z + per_client(beta, p) * p, rz, products, running
+        return x, residual, z + per_client(beta, p) * p, rz, products, fallen, running
 
-    now = x, residual, p, rz, zero, running
+    now = x, residual, p, rz, zero, zero, begun
     if is_traced(x):
         _, now = repeat(lambda s: xp.any(s[1][-1]) & (s[0] < max_iter), lambda s: (s[0] + 1, step(s[1])), (0, now))
-        return now[0], now[4]
-    for _ in range(max_iter):
-        if not any(to_numpy(now[-1])):
-            break
-        now = step(now)
-    return now[0], now[4]
+    else:
+        for _ in range(max_iter):
+            if not any(to_numpy(now[-1])):
+                break
+            now = step(now)
+    x, *_, products, fallen, _ = now
+    return xp.where(per_client(begun & (fallen == 0), x), start, x), products

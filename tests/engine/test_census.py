@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +13,11 @@ import pytest
 from dualopt.engine import Blocks, Host, Inline, LostError, RemoteClients
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._agreement import numbered
-from dualopt.engine._answers import require_sound, unsound
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import with_max_rows
 from dualopt.engine._remote import KnownRows
 from dualopt.engine._rows import under_each_other
+from dualopt.engine._server import Server
 from dualopt.engine._uploads import UploadChecks
 from dualopt.losses import Logistic
 from dualopt.methods import DualFL, FedDyn
@@ -156,41 +155,6 @@ def _census() -> protocol.ClientInfo:
     return info
 
 
-def _refusal(info: protocol.ClientInfo) -> str:
-    """Return the sentence that refuses what a host says of its clients, nothing if they can be so."""
-    try:
-        require_sound(info, "lyon")
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def test_what_clients_can_be_at_the_edge_is_taken_from_them() -> None:
-    n = _census().n_clients
-    at_the_edge = {"linear_ridge": 0.0, "sizes": (1,) * n, "max_rows": 1, "usual_weight": None}
-    assert _refusal(_census()._replace(**at_the_edge)) == ""
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"usual_weight": 0.0}, r"usual_weight of host lyon must be a positive finite number"),
-        ({"linear_ridge": -1e-9}, r"linear_ridge of host lyon must be a finite number, at least 0"),
-        ({"sizes": (0, 1, 1, 1, 1)}, r"sizes of host lyon must be 5 numbers, at least 1"),
-    ],
-)
-def test_what_clients_cannot_be_is_not(wrong: dict, said: str) -> None:
-    assert re.match(said, _refusal(_census()._replace(**wrong)))
-
-
-@pytest.mark.parametrize(
-    ("gradients", "sound"), [((0.0, 3.0), True), (None, True), ((-1.0,), False), ((1e400,), False)]
-)
-def test_a_client_may_upload_without_a_gradient(gradients: tuple | None, sound: bool) -> None:
-    answer = protocol.Uploaded("run", 0, None, gradients)
-    assert (unsound(None, answer, 2, (3,)) is None) == sound
-
-
 def test_clients_without_numbers_are_counted_through() -> None:
     found = [_census()._replace(clients=None, n_clients=n) for n in (2, 3, 1)]
     assert numbered(found, "abc") == [(0, 1), (2, 3, 4), (5,)]
@@ -259,6 +223,21 @@ def test_a_free_intercept_has_no_convexity() -> None:
         assert there.partial_mu.tolist() == f.partial_mu.tolist() == [0.25] * 3
         for name in ("free_intercept", "shift_invariant", "nonnegative", "kink_at_label", "ridge"):
             assert getattr(there, name) == getattr(f, name)
+
+
+def test_hosts_are_held_to_constants_that_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To no convexity where the intercept is free."""
+    seen: list[Any] = []
+    monkeypatch.setattr(Server, "hold_to", lambda self, mu, L: seen.append((mu, L)))
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 3)), np.sign(rng.standard_normal(12))
+    for intercept in ("free", True):
+        f = linear_model(X, y, loss=Logistic(), mu=0.25, clients=3, intercept=intercept)
+        elsewhere(f, [(0,), (2, 1)])
+        np.testing.assert_array_equal(seen[-1][0], [0.0] * 3 if intercept == "free" else f.proven_mu)
+        np.testing.assert_array_equal(seen[-1][1], f.L)
+        assert (f.proven_mu != f.mu).all()
+    assert len(seen) == 2
 
 
 def test_nobody_else_can_be_had() -> None:

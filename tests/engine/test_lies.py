@@ -11,7 +11,6 @@ import pytest
 
 from dualopt.engine import Failed, LostError
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._answers import unsound, usable_rows
 from dualopt.engine.rounds import resolve
 from dualopt.methods import DualFL, FedDyn, GapRestartedDualFL, GradientDescent
 from dualopt.methods.participation import Full
@@ -131,6 +130,12 @@ FALSE = {
         lambda x: x._replace(gradients=(LOST,) * 3),
         "counts gradients in numbers that cannot be",
     ),
+    "words": (
+        protocol.Uploaded,
+        lambda x: x._replace(gradients=("many",) * 3),
+        "counts gradients in numbers that cannot be",
+    ),
+    "part of dual points": (protocol.Evaluated, lambda x: x._replace(dual_error=None), "dual_error is missing"),
     "vectors": (protocol.Uploaded, lambda x: x._replace(vectors=2), "more vectors than it uploads"),
     "no number": (protocol.Uploaded, lambda x: x._replace(vectors=LOST), "more vectors than it uploads"),
     "one of them": (protocol.Uploaded, lambda x: x._replace(vectors=1), "its upload has the wrong shapes or types"),
@@ -146,26 +151,13 @@ def test_an_answer_of_another_shape_or_sign_ends_in_a_sentence_that_names_the_ho
         run(DualFL(), elsewhere(f, BLOCKS, told(kind, change)), rounds=4, tol=1e-9)
 
 
-def test_sums_have_shapes_too() -> None:
-    asked = protocol.Evaluate("run", 0, np.zeros(3), True, True)
-    right = protocol.PartialSums(np.zeros(9), np.zeros(3), np.zeros(3))
-    assert unsound(asked, right, 2, (3,)) is None
-    assert unsound(asked, right._replace(columns=np.zeros(5)), 2, (3,)) == "its columns has the shape (5,), not (9,)"
-    assert unsound(asked, right._replace(dual=None), 2, (3,)) == "its columns has the shape (9,), not (5,)"
-    assert unsound(asked, right._replace(dual=np.zeros(4)), 2, (3,)) == "its dual has the shape (4,), not (3,)"
-    assert unsound(protocol.Align(7), protocol.Aligned(8), 2, (3,)) == "it agrees to something else"
-    assert (
-        unsound(protocol.Initial(7), protocol.Model(np.zeros(4)), 2, (3,)) == "its theta has the shape (4,), not (3,)"
-    )
-
-
-@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
-def test_an_upload_that_is_not_finite_is_an_absence(number: float) -> None:
+@pytest.mark.parametrize("numbers", [(math.inf,), (-math.inf,), (math.nan,), (math.inf, -math.inf)])
+def test_an_upload_that_is_not_finite_is_an_absence(numbers: tuple[float, ...]) -> None:
     """One site that sends infinity once would end FedDyn."""
 
     def not_finite(x: np.ndarray) -> np.ndarray:
         x = x.copy()
-        x[1, ...].flat[0] = number
+        x[1, ...].flat[: len(numbers)] = numbers
         return x
 
     f = problems()["quadratic"]
@@ -217,10 +209,3 @@ def test_a_gap_that_is_not_known_is_infinite() -> None:
     assert trace.status == exact.status == "converged"
     with pytest.raises(LostError, match="is not finite"):
         run(method, elsewhere(f, BLOCKS, changed(negative)), rounds=9)
-
-
-def test_a_model_of_no_axes_is_no_energy() -> None:
-    infinite = np.array([1.0, math.inf])
-    assert usable_rows(infinite, 2, (3,)).tolist() == [True, True]
-    assert usable_rows(infinite, 2, ()).tolist() == [True, False]
-    assert usable_rows(np.array([[1], [2]]), 2, (3,)).tolist() == [True, True]

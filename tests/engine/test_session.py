@@ -66,3 +66,10 @@ def test_rows_are_put_in_the_order_of_the_clients(clients: list[tuple[int, ...]]
     engine: Any = SimpleNamespace(hosts=list(range(len(clients))))
     rows = Session(engine, clients).rows([np.array(own, dtype=float) for own in clients])
     assert rows.tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("given", [7, frozenset({protocol.Committed("run", 3)}), {}, []])
+def test_answers_come_in_the_order_of_the_requests(given: Any) -> None:
+    engine: Any = SimpleNamespace(hosts=["lyon"], call=lambda requests: {"lyon": given})
+    said = {0: "its answers are not those to the requests"}
+    assert Session(engine, [(0,)]).exchange({0: [COMMIT]}, 3) == ({}, said)

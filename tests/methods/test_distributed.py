@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
+from dualopt.losses import SmoothedHinge
 from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, FedAvg, GradientDescent
 from dualopt.methods._line_search import Upload, accepts, falls, shortened
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
-from dualopt.objectives import NonconvexPenalty, Quadratic
+from dualopt.objectives import LocalProblem, NonconvexPenalty, ObjectiveWrapper, Quadratic, linear_model
 from dualopt.runs.certificates import certificate
 from dualopt.runs.recording import run
-from dualopt.solvers import Gradient
+from dualopt.solvers import Gradient, NewtonCG
 from dualopt.solvers.stopping import Steps
 from tests.problems import digits, hinge, logistic, lopsided, quadratic
 
@@ -120,6 +123,29 @@ def test_curvature_that_is_not_positive_ends_the_conjugate_gradients() -> None:
     assert first.message.product
     assert not second.message.product  # steepest descent
     np.testing.assert_allclose(second.message.vector, -first.server.gradient)
+
+
+@dataclass
+class WithoutPreconditioner(ObjectiveWrapper):
+    """An objective that offers Hessians alone."""
+
+    forwarded: ClassVar[frozenset[str]] = frozenset({"hessian"})
+
+    objective: Any
+
+
+def test_a_direction_that_is_next_to_flat_ends_the_conjugate_gradients() -> None:
+    """As it does in one place: the points are those of the local solver on all rows."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.where(rng.standard_normal(40) > -0.7, 1.0, -1.0)
+    own = {"loss": SmoothedHinge(gamma=0.1), "mu": 0.02, "intercept": "free"}
+    f = linear_model(X, y, clients=[range(9), range(9, 20), range(20, 40)], client_weights="rows", **own)
+    problem = LocalProblem(objective=WithoutPreconditioner(linear_model(X, y, clients=1, **own)))
+    accepted = [s.server.theta for s in islice(iterate(DistributedNewtonCG(), f), 150)]
+    theta = np.zeros((1, 4))
+    for _ in range(5):
+        theta = NewtonCG()(problem, theta, Steps(steps=1)).theta
+        assert min(np.linalg.norm(point - theta[0]) for point in accepted) <= 1e-10
 
 
 def test_work_and_certificates_are_recorded() -> None:

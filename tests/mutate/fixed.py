@@ -393,8 +393,8 @@ FIXED = [
     _fixed(
         "evaluations compared in one direction",
         "engine/_contradictions.py",
-        "for lower, upper in ((old, new), (new, old)):",
-        "for lower, upper in ((new, old),):",
+        "self._above(old, new) | self._above(new, old)",
+        "self._above(new, old)",
         "tests/engine/test_contradictions.py",
         "small_lies",
     ),

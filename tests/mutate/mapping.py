@@ -602,7 +602,7 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("_agreement", ("agreement",)),
+            ("_agreement", ("agreement_sentences", "agreement")),
             ("_errors", ()),
             ("_host", ("host", "one_host", "two_phases", "wire", "kills")),
             ("_host_data", ("host", "one_host", "wire")),
@@ -633,7 +633,11 @@ TABLE |= {
         (Selected("dualopt/arrays/compiled.py"), Selected("tests/arrays/test_compiled.py"))
     ),
     "dualopt/engine/_contradictions.py": Judges(
-        (Selected("dualopt/engine/_contradictions.py"), Selected("tests/engine/test_contradictions.py"))
+        (
+            Selected("dualopt/engine/_contradictions.py"),
+            Selected("tests/engine/test_contradiction_allowances.py"),
+            Selected("tests/engine/test_contradictions.py"),
+        )
     ),
     "dualopt/engine/_everywhere.py": Judges((Selected("tests/engine/test_agreement.py"),)),
     **{
@@ -656,6 +660,7 @@ TABLE |= {
     "dualopt/engine/_answers.py": Judges(
         (
             Selected("dualopt/engine/_answers.py"),
+            Selected("tests/engine/test_answers.py"),
             Selected("tests/engine/test_census.py"),
             Selected("tests/engine/test_lies.py"),
             Selected("tests/engine/test_two_phases.py"),

@@ -10,7 +10,7 @@ import pytest
 
 import dualopt.losses
 import dualopt.runs.reference
-from dualopt.losses import Squared
+from dualopt.losses import Huber, Squared
 from dualopt.losses._offset import label_and_offset
 from dualopt.objectives import linear_model
 from dualopt.runs.certificates import Certificate
@@ -24,7 +24,7 @@ SMOOTH = [name for name, loss in LOSSES.items() if np.isfinite(loss.curvature) o
 ROUGH = [name for name in LOSSES if name not in SMOOTH]
 
 
-def problem(name: str):
+def problem(name: str, dtype: str = "float64"):
     rng = np.random.default_rng(1)
     loss = LOSSES[name]
     X = rng.standard_normal((90, 4))
@@ -33,9 +33,8 @@ def problem(name: str):
         y = np.digitize(score, [-1.0, 0.0, 1.0])
     else:
         y = np.sign(score) if loss.labels == "binary" else np.exp(score) if hasattr(loss, "label_domain") else score
-    return linear_model(
-        X, y, loss=loss, mu=0.02, clients=[range(20), range(20, 50), range(50, 90)], client_weights="rows"
-    )
+    clients = [range(20), range(20, 50), range(50, 90)]
+    return linear_model(X.astype(dtype), y, loss=loss, mu=0.02, clients=clients, client_weights="rows")
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -46,6 +45,35 @@ def test_newton_and_cvxpy_agree(name: str) -> None:
     assert abs(a.energy - b.energy) <= a.gap + b.gap
     np.testing.assert_allclose(a.theta, b.theta, atol=1e-5)
     assert solve(f).solver == "newton"
+
+
+@pytest.mark.parametrize("name", ["huber", "smoothed-hinge", "squared-hinge"])
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_newton_and_cvxpy_agree_where_no_row_curves_the_loss_at_the_start(name: str, intercept: str) -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60) + 0.5
+    y = y if name == "huber" else np.where(y > 0, 1.0, -1.0)
+    mu = 0.02 if intercept == "free" else 0.0
+    loss = {"huber": Huber(delta=1e-2)}.get(name, LOSSES[name])
+    f = linear_model(X, y, loss=loss, mu=mu, clients=[range(20), range(20, 60)], intercept=intercept)
+    a, b = newton(f), cvxpy(f, tol=1e-6)
+    assert a.energy == pytest.approx(b.energy, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_solutions_of_data_in_single_precision_are_as_accurate_as_those_of_others(name: str) -> None:
+    found = newton(problem(name, "float32"))
+    assert found.gap <= 1e-11 * found.energy
+    assert found.theta.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ROUGH)
+def test_nonsmooth_solutions_of_data_in_single_precision_are_those_of_the_data_as_stored(name: str) -> None:
+    """Features, labels and weights of rows are rounded to 2^-24: an energy of at most 3 moves by less than 1e-6."""
+    found, exact = solve(problem(name, "float32")), solve(problem(name))
+    assert found.gap <= 2.0**-20 * found.energy
+    assert abs(found.energy - exact.energy) <= 1e-6
+    assert found.theta.dtype == np.float64
 
 
 @pytest.mark.parametrize("name", ROUGH)

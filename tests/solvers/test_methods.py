@@ -9,8 +9,8 @@ import pytest
 from solver_instances import OBJECTIVES, first, linear, local_problem, starts
 from test_line_search import Curves
 
-from dualopt.losses import Logistic
-from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic
+from dualopt.losses import Huber, Logistic, SmoothedHinge
+from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic, linear_model
 from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
 from dualopt.solvers.lbfgs import _Memory
 from dualopt.solvers.newton import conjugate_gradients
@@ -81,8 +81,40 @@ def test_conjugate_gradients_limits_and_negative_curvature():
     assert none.tolist() == [0.0] * 4
     for concave in (-1e-6 * H, 0.0 * H):
         stopped, one = conjugate_gradients(multiply(concave), b, tol=np.full(4, 1e-12), max_iter=10)
-        assert np.all(stopped == 0)
+        assert np.all(stopped == b)  # steepest descent
         assert one.tolist() == [1.0] * 4
+        scaled, _ = conjugate_gradients(
+            multiply(concave), b, tol=np.full(4, 1e-12), max_iter=10, precondition=lambda v: 3.0 * v
+        )
+        assert np.all(scaled == 3.0 * b)
+
+
+@pytest.mark.parametrize(("h", "most"), [(2.0**-27, 2), (2.0**-29, 1), (2.0**-1000, 1), (0.0, 1)])
+def test_conjugate_gradients_end_before_a_direction_that_is_next_to_flat(h, most):
+    """The second step lowers the quadratic function (1 - h)^2/(4h) times as much as the first; 2^26 times is too much.
+
+    With h = 0 there is no solution, and b is not in the range. The other client is solved in two steps.
+    """
+    H, b = np.array([np.diag([1.0, h]), np.diag([4.0, 1.0])]), np.array([[1.0, 1.0], [3.0, -2.0]])
+    x, products = conjugate_gradients(multiply(H), b, tol=np.full(2, 1e-7), max_iter=9)
+    first = 2.0 / (1.0 + h)
+    np.testing.assert_allclose(x[0], [1.0, 1.0 / h] if most == 2 else [first, first], rtol=1e-6)
+    np.testing.assert_allclose(x[1], [0.75, -2.0], rtol=1e-14)
+    assert products.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("loss", [Huber(delta=0.01), SmoothedHinge(gamma=0.1)], ids=["huber", "smoothed-hinge"])
+def test_newton_leaves_the_linear_pieces_of_a_loss(loss):
+    """Where no row curves the loss there is no Newton step; L-BFGS finds the same minimum from there."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.standard_normal(40) + 0.7
+    y = np.where(y > 0, 1.0, -1.0) if loss.labels == "binary" else 3.0 * y
+    f = linear_model(X, y, loss=loss, mu=0.02, clients=[range(9), range(9, 40)], intercept="free")
+    problem, start, stop = LocalProblem(objective=f), np.zeros((2, 4)), GradientNorm(tol=1e-9)
+    assert not np.any(f.hessian_operator(start)(np.array([0.0, 0.0, 0.0, 1.0])))
+    found, other = (solver(problem, start, stop) for solver in (NewtonCG(), LBFGS(max_iter=10_000)))
+    assert set(found.status) == {"converged"}
+    np.testing.assert_allclose(found.evaluation.f, other.evaluation.f, rtol=1e-12)
 
 
 def test_conjugate_gradients_end_where_the_tolerance_is_met_exactly():

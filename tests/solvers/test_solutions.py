@@ -208,8 +208,10 @@ def test_every_library_gets_the_same_numbers_back(name, objective, terms, librar
     pairs = {"theta": (result.theta, expected.theta), "gap": (result.gap, expected.gap)}
     pairs |= {name: tuple(getattr(x.evaluation, name) for x in (result, expected)) for name in Evaluation._fields}
     pairs |= {name: tuple(getattr(point, name) for point in points) for name in DualPoint._fields}
-    for name, (a, b) in pairs.items():
-        assert np.max(np.abs(to_numpy(a) - b)) <= 1e-10 * (1 + np.max(np.abs(b))), name
+    # a face is solved by a proximal step of length eps^(-1/2), which leaves its dual variables accurate to eps^(1/2)
+    tol = np.finfo(float).eps ** 0.5 if name == "interior_point" else 1e-10
+    for what, (a, b) in pairs.items():
+        assert np.max(np.abs(to_numpy(a) - b)) <= tol * (1 + np.max(np.abs(b))), what
 
 
 @pytest.mark.parametrize("name", ["gradient", "aogm", "nesterov", "lbfgs", "newton"])
