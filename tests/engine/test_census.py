@@ -289,3 +289,12 @@ def test_sums_over_hosts_are_those_of_the_rows(name: str) -> None:
         for part, of_rows in zip(found, expected, strict=True):
             if part is not None:
                 np.testing.assert_allclose(part, of_rows, rtol=1e-9, atol=1e-12)
+
+
+def test_what_the_first_host_says_of_its_kind_is_so_for_all() -> None:
+    """Also where it is alone; hosts of another project are refused, and rows are known where the first one tells."""
+    f = problems()["smooth"]
+    assert elsewhere(f, [range(5)]).is_linear
+    assert not hasattr(elsewhere(f, [(0, 1), (2, 3, 4)], lambda n, h, batch, answers: _untold(answers)), "rows")
+    with pytest.raises(ValueError, match=r"^project must be the same everywhere"):
+        RemoteClients(hosts_of(f, [[0, 1], [2, 3, 4]]), project="another")
