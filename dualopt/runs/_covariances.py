@@ -31,8 +31,6 @@ class Covariances:
     ----------
     theta : array, shape ``shape``
         The model, in double precision.
-    information : array, shape (D, D)
-        ``A = H + P``, with 1s added in the directions of such shifts.
     root : array, shape (D, r)
         ``R`` with ``H = R R'``.
     pulled, scores, inverse : array, shape (D, r), (D, N), (D, D)
@@ -44,7 +42,6 @@ class Covariances:
     """
 
     theta: Array
-    information: Array
     root: Array
     pulled: Array
     scores: Array
@@ -63,7 +60,7 @@ class Covariances:
         more: Array,
         scale: float,
         *,
-        shift_invariant: bool = False,
+        shift_invariant: bool,
     ) -> Covariances:
         """Return the matrices.
 
@@ -79,7 +76,7 @@ class Covariances:
             The diagonal of the Hessian of the server's regulariser.
         scale : float
             What a unit of ``sum_j w_j f_j`` is in rows.
-        shift_invariant : bool, default False
+        shift_invariant : bool
             Whether the loss is one of the differences of its outputs.
 
         Raises
@@ -118,14 +115,12 @@ class Covariances:
         root, total = vectors * xp.sqrt(values)[None, :] / unit[:, None], xp.sum(psi, axis=0)
         columns = [root, xp.matrix_transpose(psi), (penalty * flat)[:, None], total[:, None], eye]
         N, solved = psi.shape[0], unit[:, None] * xp.linalg.solve(A, unit[:, None] * xp.concat(columns, axis=1))
-        whole, inverse = H + penalty[:, None] * eye, solved[:, D + N + 2 :]
+        inverse = solved[:, D + N + 2 :]
         if shifts is not None:
-            whole = whole + float(xp.max(diagonal)) * (shifts @ xp.matrix_transpose(shifts))
             inverse = xp.matrix_transpose(_without(xp.matrix_transpose(inverse), shifts))
             solved, inverse, flat = _without(solved, shifts), _without(inverse, shifts), _without(flat, shifts)
         return cls(
             theta=reshape(flat, tuple(theta.shape)),
-            information=whole,
             root=root,
             pulled=solved[:, :D],
             scores=solved[:, D : D + N],
@@ -173,8 +168,8 @@ class Covariances:
         if not math.isfinite(concordance):
             return None, None
         decrement = math.sqrt(max(0.0, float(xp.sum(self.gradient * self.newton_step))))
-        least = float(xp.linalg.eigvalsh(self.information)[0])
-        q = concordance * largest * decrement / math.sqrt(least) if least > 0.0 else math.inf
+        # The largest number of A^-1, and not the smallest of A, which is rounding where units of columns differ.
+        q = concordance * largest * decrement * math.sqrt(float(xp.linalg.eigvalsh(self.inverse)[-1]))
         s = -math.log1p(-q) if q < 1.0 else math.inf
         if distance is not None:
             s = min(s, concordance * largest * distance)

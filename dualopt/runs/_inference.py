@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from dualopt.arrays._checks import require
@@ -70,7 +70,7 @@ class Inference:
     estimate: Array
     names: tuple[str, ...]
     kind: str
-    covariances: Mapping[str, Array] = field(repr=False)
+    covariances: Mapping[str, Array]
     all_degrees: Mapping[str, float]
     level: float
     ratio: str | None
@@ -245,9 +245,9 @@ class Inference:
             "lower": self.lower,
             "upper": self.upper,
         }
-        if self.ratios is not None and self.ratio is not None:
-            name = self.ratio.replace(" ", "_")
-            found |= dict(zip((name, f"{name}_lower", f"{name}_upper"), self.ratios, strict=True))
+        if (ratios := self.ratios) is not None:
+            name = str(self.ratio).replace(" ", "_")
+            found |= dict(zip((name, f"{name}_lower", f"{name}_upper"), ratios, strict=True))
         if self.estimate_bounds is not None:
             found["estimate_bound"] = self.estimate_bounds
         if self.error_bounds is not None:

@@ -92,7 +92,7 @@ from dualopt.runs._inference import KINDS, Inference
 
 __all__ = ["Inference", "check_inference", "check_loss", "inference"]
 
-ROUNDING = 1e-9  # share of the rows: degrees of freedom that are fewer are rounding
+ROUNDING = 1e-8  # degrees of freedom for each row that may be rounding, which the inverse of the information amplifies
 LARGEST = 10_000  # parameters: a matrix of 800 MB
 EQUAL = 256.0  # units in the last place by which weights may differ that are meant to be equal: quotients of numbers
 
@@ -192,8 +192,9 @@ def inference(
     kind = next(iter(covariances), "auto") if kind == "auto" else kind
     _require_kind(kind, covariances, units)
     mu = own.mean_mu + regulariser.mu
-    known = gap is not None and math.isfinite(gap) and mu > 0.0 and not own.free_intercept  # whose mu is of the others
-    distance = math.sqrt(2.0 * gap / mu) if known and gap is not None else None
+    distance = None
+    if gap is not None and math.isfinite(gap) and mu > 0.0 and not own.free_intercept:  # whose mu is of the others
+        distance = math.sqrt(2.0 * gap / mu)
     concordance = getattr(loss, "self_concordance", math.inf)
     moved, errors = at.bounds(concordance, max(_column(found, "largest_row")), distance)
     return Inference(
@@ -305,7 +306,7 @@ def _require_kind(kind: str, covariances: Mapping[str, Any], units: _Units) -> N
             "kind must be clients where rows have unequal weights in E, which is no likelihood then: with "
             "client_weights='rows' all rows count alike, and with frequency=True weights are counts."
         )
-    if not covariances or kind not in covariances:
+    if kind not in covariances:
         why = "" if units.is_likelihood else ", and rows of unequal weights have no likelihood"
         raise ValueError(f"inference needs at least two clients for the covariance by the clients{why}.")
 
@@ -316,10 +317,6 @@ def _column(found: ClientInformation, name: str) -> list[float]:
 
 def _weighted(found: ClientInformation, name: str, weights: Sequence[float]) -> float:
     return math.fsum(w * x for w, x in zip(weights, _column(found, name), strict=True))
-
-
-ROUNDING = 1e-8
-"""Degrees of freedom for each row up to which they may be rounding, which the inverse of the information amplifies."""
 
 
 class _Fit(NamedTuple):

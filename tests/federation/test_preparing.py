@@ -19,7 +19,7 @@ from dualopt.engine.rounds import resolve
 from dualopt.engine.wire import encode
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.model import model_of
-from dualopt.federation.preparing import Preparing, SitePreparing, prepared_by
+from dualopt.federation.preparing import Preparing, SitePreparing, _request, _words, prepared_by
 from dualopt.federation.settings import site_rows
 from dualopt.problem.build import build_problem
 from dualopt.problem.inputs import OffsetOrigin
@@ -260,6 +260,61 @@ def test_few_rows_tell_nothing(tmp_path: Path, what: str) -> None:
             path.unlink()
         listed = project_of(categories="stage=I,II,III,IV")
         assert prepared_by(listed, Sites(tmp_path, listed)).found is not None
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_features_are_scaled_and_of_the_type_of_the_project(dtype: str) -> None:
+    project = Project(name="a", sites=("b",), classes=(0, 1), features=2, scale="max", dtype=dtype)
+    preparing = Preparing(project)
+    preparing.tell(np.array([[4.0]]))
+    assert preparing.found is not None
+    found = preparing.found.features(np.array([[4.0, -1.0], [2.0, 0.0]]), project.dtype)
+    assert found.dtype == dtype
+    assert found.tolist() == [[1.0, -0.25], [0.5, 0.0]]
+
+
+@pytest.mark.parametrize("column", ["stage", "pulse"])
+def test_one_row_tells_nothing(tmp_path: Path, column: str) -> None:
+    table = hospital("lyon")
+    table.loc[0, column] = "IV" if column == "stage" else 60.0
+    table.loc[1:, column] = table.loc[1:, column] if column == "stage" else np.nan
+    table.to_csv(tmp_path / "lyon.csv", index=False)
+    project = project_of()
+    with pytest.raises(RefusedError, match="1 rows are behind an answer, and 5 must be"):
+        prepared_by(project, Sites(tmp_path, project))
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ([["a", "b"]], "are not those of its columns"),
+        ([None, ["a"], None], "are not those of its columns"),
+        ("ab", "are not those of its columns"),
+        ({"a": None, "b": None}, "are not those of its columns"),
+        ([None, [1, 2]], "are not words in order"),
+        ([["a", "a"], None], "are not words in order"),
+        ([["b", "a"], None], "are not words in order"),
+        (["ab", None], "are not words in order"),
+    ],
+)
+def test_categories_that_no_table_has(told: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"its categories {sentence}"):
+        _words(told, 2)
+    assert _words([None, ["a", "b"]], 2) == (None, ("a", "b"))
+    assert _words([[], ["b"]], 2) == ((), ("b",))
+
+
+def test_what_is_asked_with_what_answers_came_to() -> None:
+    """At first with nothing, then with categories, then with numbers."""
+    project = project_of()
+    preparing = Preparing(project)
+    assert _request(preparing, None) == protocol.Prepare(project.fingerprint, 0, None, "")
+    preparing.tell(categories := (None, ("I", "II"), None, None, None))
+    found = _request(preparing, categories)
+    assert (found.step, found.numbers, json.loads(found.words)) == (1, None, [None, ["I", "II"], None, None, None])
+    preparing.tell(counts := np.array([[9.0, 0.0, 9.0, 9.0, 9.0]]))
+    found = _request(preparing, counts)
+    assert (found.step, found.numbers, found.words) == (2, counts, "")
 
 
 def changed(numbers: Any) -> Any:

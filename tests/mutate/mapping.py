@@ -533,6 +533,8 @@ TABLE |= {
                 Selected(f"dualopt/runs/{name}.py"),
                 Selected("dualopt/runs/inference.py"),
                 Selected("tests/runs/test_inference.py"),
+                Selected("tests/runs/test_inference_words.py"),
+                Selected("tests/runs/test_covariances.py"),
             )
         )
         for name in ("inference", "_inference", "_covariances")
@@ -734,10 +736,10 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("_columns", (("columns", r"^(?!.*processes)"),)),
+            ("_columns", (("tables", ""), ("columns", r"^(?!.*processes)"))),
             ("_exact", (("exact", ""), ("plans", ""))),
             ("_plans", (("plans", ""), ("columns", r"scikit|cure"))),
-            ("_questions", (("plans", ""), ("columns", r"scikit"))),
+            ("_questions", (("questions", ""), ("plans", ""), ("columns", r"scikit"))),
         )
     },
     "dualopt/engine/rounds.py": Judges(
@@ -968,8 +970,11 @@ TABLE |= {
         f"dualopt/app/estimators/{name}.py": Judges(
             (
                 Selected(f"dualopt/app/estimators/{name}.py"),
+                Selected("tests/app/estimators/test_parts.py"),
                 Selected("tests/app/estimators/test_in_sklearn.py"),
                 Selected("tests/app/estimators/test_same_solutions.py"),
+                Selected("tests/app/estimators/test_offsets.py"),
+                Selected("tests/app/estimators/test_weights_and_penalties.py", "^(?!.*lasso_of_two)"),
             )
         )
         for name in ("_base", "classifier", "regressor")

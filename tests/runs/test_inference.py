@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy import optimize, special, stats
 
 import dualopt
 from dualopt import (
@@ -129,6 +130,29 @@ def test_counts_and_costs_equal_generalised_linear_models() -> None:
     np.testing.assert_allclose((found.deviance, found.dispersion), (witness.deviance, witness.scale), **CLOSE)
 
 
+def test_the_log_likelihood_of_costs_is_the_largest_over_the_shape() -> None:
+    costs = np.random.default_rng(3).gamma(2.0, np.exp(0.3 * MEAN) / 2.0)
+    found = at_minimum(model("gamma", y=costs))
+    mean = np.exp(Z @ found.estimate)
+
+    def at(log_shape: float) -> float:
+        shape = math.exp(log_shape)
+        return -stats.gamma.logpdf(costs, shape, scale=mean / shape).sum()
+
+    best = -optimize.minimize_scalar(at, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 1e-8}).fun
+    assert found.log_likelihood == pytest.approx(best, rel=1e-12)
+    assert found.aic == pytest.approx(2 * 4 - 2 * best, rel=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_levels(level: float) -> None:
+    for loss, witness in (("logistic", logit()), ("squared", sm.OLS(REAL, Z).fit())):
+        found = at_minimum(model(loss), level=level)
+        ends = np.stack([found.lower, found.upper], axis=1)
+        np.testing.assert_allclose(ends, witness.conf_int(1 - level), **CLOSE)
+        assert f"{100 * level:g}% from" in found.table()[0]
+
+
 def test_offsets_are_those_of_generalised_linear_models() -> None:
     """Counts and costs with exposures that differ, and odds with an offset: everything that has one without them."""
     days = np.random.default_rng(4).uniform(0.1, 5.0, m)
@@ -229,6 +253,22 @@ def test_counts_are_rows_that_were_seen_more_than_once() -> None:
 
 
 @pytest.mark.parametrize("small_sample", [True, False])
+def test_counts_are_rows_of_their_clients(small_sample: bool) -> None:
+    repeated = np.repeat(np.arange(m), COUNTS.astype(int))
+    options = by_groups(small_sample)
+    options["cov_kwds"]["groups"] = GROUPS[repeated]
+    found = at_minimum(weighted("squared"), frequency=True, kind="clients", small_sample=small_sample)
+    assert_columns_equal(found, sm.OLS(REAL[repeated], Z[repeated]).fit(**options))
+
+
+@pytest.mark.parametrize(("spread", "kind"), [(4e-14, "likelihood"), (1e-13, "clients")])
+def test_weights_that_differ_by_rounding_are_equal(spread: float, kind: str) -> None:
+    """256 units in the last place are 6e-14; quotients of sizes differ by a few of them."""
+    counts = np.where(np.arange(m) == 3, 1.0 + spread, 1.0)
+    assert at_minimum(weighted("squared", counts)).kind == kind
+
+
+@pytest.mark.parametrize("small_sample", [True, False])
 def test_importance_weights_have_the_covariance_by_the_clients_alone(small_sample: bool) -> None:
     each: tuple[Any, ...] = COUNTS, 1.0 / np.array(SIZES)[GROUPS]
     for counts in each:
@@ -325,17 +365,28 @@ def test_a_ridge_of_the_server_is_one_of_the_clients() -> None:
         np.testing.assert_allclose(a.ridge_shift, b.ridge_shift, rtol=1e-12)
 
 
+def test_the_ridge_of_the_server_counts_in_the_distance() -> None:
+    f = Composite(objective=model(mu=0.005), regulariser=L2(weight=0.015))
+    assert inference(f, f.zeros(), gap=0.5).distance == pytest.approx(math.sqrt(2 * 0.5 / 0.02), rel=1e-12)
+    alone = Composite(objective=model(), regulariser=L2(weight=0.02))
+    assert inference(alone, f.zeros(), gap=0.5).distance == pytest.approx(math.sqrt(2 * 0.5 / 0.02), rel=1e-12)
+    assert inference(f, f.zeros(), gap=math.inf).distance is None
+
+
 # --- invariance -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_depends_on_units_of_columns() -> None:
+@pytest.mark.parametrize("loss", ["logistic", "multinomial"])
+def test_nothing_depends_on_units_of_columns(loss: str) -> None:
     units = np.array([1e-6, 1.0, 1e8])
-    scaled = linear_model(X * units, BINARY, loss="logistic", mu=0.0, clients=CLIENTS, client_weights="rows")
-    plain = at_minimum(model())
+    y = BINARY if loss == "logistic" else CLASSES
+    scaled = linear_model(X * units, y, loss=loss, mu=0.0, clients=CLIENTS, client_weights="rows")
+    plain = at_minimum(model(loss))
     theta = plain.estimate / np.append(units, 1.0)
     found = inference(scaled, theta)
     np.testing.assert_allclose(found.standard_errors * np.append(units, 1.0), plain.standard_errors, rtol=1e-9)
     np.testing.assert_allclose(found.statistics, plain.statistics, rtol=1e-9)
+    np.testing.assert_allclose(found.by("clients").statistics, plain.by("clients").statistics, rtol=1e-9)
 
 
 def test_clients_elsewhere_reweighted_and_sparse_give_the_same() -> None:
@@ -430,6 +481,63 @@ def test_bounds_are_attained() -> None:
     assert exact <= found.error_bounds[1][0] * (1 + 1e-12)
 
 
+def pooled(loss: str, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradient ``(D,)`` and the Hessian of the losses, summed over all rows."""
+    z = Z @ np.atleast_2d(theta).T
+    if loss == "logistic":
+        p = 1 / (1 + np.exp(-z))
+        errors, curvature = p - BINARY[:, None], (p * (1 - p))[:, :, None]
+    else:
+        p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+        errors, curvature = p - np.eye(3)[CLASSES], p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None, :]
+    H = np.einsum("iab,ic,id->acbd", curvature, Z, Z)
+    return (errors.T @ Z).ravel(), H.reshape(theta.size, theta.size)
+
+
+@pytest.mark.parametrize("q", [1e-3, 0.3, 0.7, 1.5])  # e^s is below 2, above it, and infinite
+@pytest.mark.parametrize(("loss", "mu"), [("logistic", 0.02), ("logistic", 0.0), ("multinomial", 0.0)])
+def test_bounds_are_those_of_the_formulas(loss: str, mu: float, q: float) -> None:
+    """From the gradient and the Hessian alone, and with gaps that say more, or less."""
+    f = model(loss, mu=mu)
+    best, away = newton(f).theta, np.random.default_rng(2).standard_normal(f.shape)
+    M, R, null = math.sqrt(f.loss.outputs - 1) or 1.0, np.linalg.norm(Z, axis=1).max(), 0 if loss == "logistic" else 4
+
+    def at(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+        g, H = pooled(loss, theta)
+        g, A = g + m * mu * theta.ravel(), H + m * mu * np.eye(theta.size)
+        inverse = np.linalg.pinv(A, rcond=1e-12, hermitian=True)
+        decrement = math.sqrt(g @ inverse @ g)
+        return inverse @ g, inverse, H, decrement, M * R * decrement / math.sqrt(np.linalg.eigvalsh(A)[null])
+
+    theta = best + q / at(best + 1e-6 * away)[-1] * 1e-6 * away
+    step, inverse, H, decrement, own = at(theta)
+    radii, errors = np.sqrt(np.diag(inverse)), np.sqrt(np.diag(inverse @ H @ inverse))
+    from_hessian = -math.log(1 - own) if own < 1 else math.inf
+    for s in (from_hessian, *((0.0, 0.1, 29.9, 30.1) if mu else ())):
+        gap = None if s == from_hessian else 0.5 * mu * (s / (M * R)) ** 2
+        found, s = inference(f, theta, gap=gap), min(s, from_hessian)
+        if s > 30:
+            assert (found.estimate_bounds, found.error_bounds) == (None, None)
+            continue
+        distance = decrement * (s / (1 - math.exp(-s)) if s else 1.0)
+        moved = np.minimum(radii * distance, abs(step) + radii * ((math.exp(s) - 1) / s - 1 if s else 0.0) * distance)
+        np.testing.assert_allclose(found.estimate_bounds.ravel(), moved, rtol=1e-6)
+        largest = math.exp(s / 2) * radii
+        if math.exp(s) < 2:
+            largest = np.minimum(largest, math.exp(s / 2) / (2 - math.exp(s)) * errors)
+        np.testing.assert_allclose(found.error_bounds[0].ravel(), math.exp(-1.5 * s) * errors, rtol=1e-6)
+        np.testing.assert_allclose(found.error_bounds[1].ravel(), largest, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-14, 1e-12, 1e-10])
+def test_bounds_are_not_of_rounding(unit: float) -> None:
+    """Of the smallest number of the information no digit is left: s is of the order of 1e-9 / unit, too much."""
+    columns = X * [1.0, 1.0, unit]
+    f = linear_model(columns, BINARY, loss="logistic", mu=0.0, clients=CLIENTS, client_weights="rows")
+    theta = at_minimum(model()).estimate / [1.0, 1.0, unit, 1.0]
+    assert inference(f, theta + 1e-10 * np.eye(4)[0]).estimate_bounds is None
+
+
 def test_a_quadratic_is_known_exactly() -> None:
     f = model("squared", mu=0.1)
     best = at_minimum(f)
@@ -517,8 +625,6 @@ def test_the_hessian_of_classes_is_that_of_the_objective() -> None:
 
 
 def test_counts_and_costs_have_densities() -> None:
-    from scipy import stats
-
     z, counts, costs = np.linspace(-2, 2, 6), np.array([0.0, 1, 2, 5, 11, 3]), np.array([0.1, 1, 2, 0.5, 7, 3])
     found = Poisson().log_base(counts) - Poisson().value(z, counts)
     np.testing.assert_allclose(found, stats.poisson.logpmf(counts, np.exp(z)), rtol=1e-12)
@@ -537,8 +643,6 @@ def test_pearson_is_the_squared_residual_over_the_variance_function() -> None:
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_a_likelihood_is_a_density(loss: str) -> None:
     """Its parts add up to the logarithm of the density that SciPy has."""
-    from scipy import stats
-
     from dualopt.losses import Logistic, Squared
 
     z = np.linspace(-3, 3, 7)
@@ -667,6 +771,7 @@ def test_a_free_intercept_has_no_ridge_and_counts_are_sample_weights() -> None:
     mu = 0.05
     given: dict[str, Any] = {"loss": "squared", "clients": GROUPS, "client_weights": "rows"}
     found = at_minimum(linear_model(X, REAL, mu=mu, intercept="free", **given), gap=1e-9)
+    assert found.ridge == pytest.approx(m * mu, rel=1e-12)
     inverse = np.linalg.inv(Z.T @ Z + m * mu * np.diag([1.0, 1.0, 1.0, 0.0]))
     np.testing.assert_allclose(found.covariance, found.dispersion * inverse @ Z.T @ Z @ inverse, rtol=1e-8)
     assert found.estimate_bounds is not None
@@ -692,6 +797,21 @@ def test_the_largest_likelihood_of_normal_errors(factor: float) -> None:
     n, deviance = 50.0, 7.0 * factor
     expected = -0.5 * n * (1.0 + np.log(2.0 * np.pi * deviance / n))
     assert _largest_log_likelihood(Squared(), n, deviance) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("mean_deviance", [1e-3, 0.5, 300.0])
+def test_the_largest_likelihood_of_gamma_errors(mean_deviance: float) -> None:
+    """At the shape a with log a - digamma(a) = D / 2n, where the derivative is zero."""
+    n = 50.0
+
+    def slope(log_a: float) -> float:
+        return log_a - special.digamma(math.exp(log_a)) - 0.5 * mean_deviance
+
+    log_a: Any = optimize.brentq(slope, -10.0, 10.0, xtol=1e-14)
+    a = math.exp(log_a)
+    expected = n * (a * log_a - a - special.gammaln(a)) - 0.5 * n * mean_deviance * a
+    assert _largest_log_likelihood(Gamma(), n, n * mean_deviance) == pytest.approx(expected, rel=1e-12)
+    assert _largest_log_likelihood(Gamma(), n, 0.0) == math.inf
 
 
 def test_numbers_are_named_by_their_classes() -> None:

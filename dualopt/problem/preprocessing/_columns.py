@@ -287,7 +287,7 @@ def _column(series: Any, name: str, *, gaps: bool, words: bool, all_words: bool)
         if kind_of(value) == "words":
             raise ValueError(no_number(what, row, value, words))
     found = np.full(len(values), np.nan)
-    found[~missing] = as_numbers(present, what)
+    found[~missing] = as_numbers(present, what, np.flatnonzero(~missing))
     return found
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, GammaRegressor, Lasso, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
@@ -203,3 +204,33 @@ def test_lasso_is_sklearns_lasso() -> None:
     X, y = DIABETES
     ours = FederatedRegressor(mu=0.3, penalty="l1", tol=1e-9, intercept="none", max_rounds=3000, clients=4).fit(X, y)
     np.testing.assert_allclose(ours.coef_, Lasso(alpha=0.3, tol=1e-13, fit_intercept=False).fit(X, y).coef_, atol=1e-4)
+
+
+def test_the_limit_of_energies_that_are_almost_zero_is_of_that_at_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tol^2 E(0), and E(0) = (1/2) mean y^2 = 50."""
+    asked: dict[str, Any] = {}
+
+    def watched(*_: Any, **options: Any) -> None:
+        asked.update(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dualopt.app.estimators._base.run", watched)
+    with pytest.raises(KeyboardInterrupt):
+        FederatedRegressor(tol=1e-3, clients=2, max_rounds=7).fit(
+            [[1.0], [2.0], [3.0], [5.0]], [10.0, -10.0, 10.0, -10.0]
+        )
+    assert asked["atol"] == pytest.approx(1e-6 * 50.0, rel=1e-12)
+    assert (asked["tol"], asked["rounds"], asked["seed"]) == (1e-3, 7, 0)
+
+
+def test_a_warning_names_the_line_that_fits() -> None:
+    with pytest.warns(ConvergenceWarning, match="after 1 rounds") as found:
+        FederatedRegressor(tol=1e-12, clients=2, max_rounds=1, algorithm="feddyn").fit(
+            [[1.0], [2.0], [3.0], [5.0]], [1.0, -1.0, 2.0, 0.0]
+        )
+    assert [warning.filename for warning in found] == [__file__]
+
+
+def test_both_estimators_have_the_same_defaults() -> None:
+    of_classes = {"class_weight": None}
+    assert FederatedRegressor().get_params() | of_classes == FederatedClassifier().get_params()

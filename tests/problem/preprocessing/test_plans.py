@@ -1,5 +1,8 @@
 """What plans find: the numbers of scikit-learn, and those of one process wherever the rows are."""
 
+from contextlib import nullcontext
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
@@ -80,6 +83,28 @@ def test_processes_find_what_one_finds():
 
     for found in on_each(3, together):
         np.testing.assert_array_equal(found, alone)
+
+
+def test_who_does_not_add_has_room_for_what_comes():
+    """A process that is not the first receives sums of as many rows as it is told, and of all columns."""
+
+    class Second:
+        size, seen = 2, []
+
+        def together(self):
+            return nullcontext()
+
+        def collected(self, x):
+            return None
+
+        def shared(self, x):
+            self.seen.append(x.shape)
+            return np.array([3]) if x.ndim == 1 else np.ones(x.shape)
+
+    peers: Any = Second()
+    found = asked_of_peers(Numbers(columns(4)[:, :5]), peers)(Question("sum"))
+    assert Second.seen == [(1,), (3, 5)]
+    assert found.shape == (3, 5)
 
 
 def test_a_size_is_the_largest_absolute_value():
