@@ -127,14 +127,14 @@ class Host:
         self.clients = tuple(range(clients, clients + n)) if isinstance(clients, int) else _tuple(clients)
         if self.clients is not None and len(self.clients) != n:
             raise ValueError(f"clients must be {n} numbers, one for each client of the objective.")
-        self.run, self.n_clients, self._session = "", n, ""
+        self.run, self.n_clients = "", n
         self.algorithm: Any = None
         self._scales: tuple[float, ...] | None = None
         self._compressor: Compressor | None = None
         self._everybody = everybody(n)
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
-        self._begun: protocol.Start | None = None  # the request with which the run began
+        self._begun: Any = None  # protocol.Start, with which the run began, of the latest server
         self._before: HostState | None = None  # what the round that was committed last began with
         self._rounds = 0  # that were committed, or passed without these clients
         self._asked: protocol.Propose | None = None  # the work of the latest round
@@ -203,9 +203,9 @@ class Host:
                 "the server's checkpoint is older than their states",
                 code="checkpoint",
             )
-        elif request.session != self._session and self._over is not None and self._over.n == request.rounds:
+        elif request.session != self._begun.session and self._over is not None and self._over.n == request.rounds:
             self._undo()
-        self._session = request.session
+        self._begun = self._begun._replace(session=request.session)
         return protocol.Started(self.run, self._rounds)
 
     def _restore(self, request: protocol.Restore) -> protocol.Committed:
@@ -219,8 +219,9 @@ class Host:
     def _propose(self, request: protocol.Propose) -> protocol.Uploaded:
         self._require(request)
         if self._asked is None or self._asked.n != request.n:
-            self._advance_to(request.n)
+            self._require_next(request.n)
             self._take_message(request)
+            self._before = self._over = None  # the server has kept the round before
             self._asked = request if self._file is None else request._replace(message=None)  # the state has it
             self._proposed, self._saved = None, False
             self._save()  # before the work: a host that is killed meanwhile need not commit once more
@@ -231,8 +232,10 @@ class Host:
         if request.n < self._rounds:
             return protocol.Committed(self.run, request.n)  # done
         if self._asked is None or self._asked.n != request.n:
-            self._advance_to(request.n)
-            self._asked = self._proposed = None
+            self._require_next(request.n)
+            if request.clients != ():
+                raise RefusedError(f"it has not worked in round {request.n}", code="order")
+            self._before = self._over = self._asked = self._proposed = None
         self._end(request)
         self._over, self._rounds, self._saved = request, request.n + 1, False
         return protocol.Committed(self.run, request.n)
@@ -243,7 +246,7 @@ class Host:
     def _evaluate(self, request: protocol.Evaluate) -> protocol.Evaluated | protocol.PartialSums:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
-        weights = (f.weights or (1.0,) * f.n_clients) if request.weighted else None
+        weights = f.weights if request.weighted else None
         return self._phases.evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
 
     def _information(self, request: protocol.Information) -> protocol.InformationFound:
@@ -264,7 +267,7 @@ class Host:
     def _latest_round(self) -> int:
         """The latest round that the host knows of, from which it can go back."""
         known = [x.n for x in (self._asked, self._over) if x is not None]
-        return max(known, default=self._rounds if self._before is None else self._rounds - 1)
+        return max(known, default=self._rounds)
 
     def _require(self, request: Any) -> None:
         if request.run != self.run or self.algorithm is None:
@@ -339,14 +342,13 @@ class Host:
             self._end(found.over)
             self._over, self._rounds = found.over, found.over.n + 1
 
-    def _advance_to(self, n: int) -> None:
-        """Leave the latest round for good: the server has kept it."""
+    def _require_next(self, n: int) -> None:
+        """Refuse a round that does not come after the latest one, or before that is over."""
         if n < self._rounds:
             reason = f"its clients have finished round {self._rounds - 1}, and are asked for round {n}"
             raise RefusedError(reason, code="order")
         if self._asked is not None and self._over is None:
             raise RefusedError(f"it was not told how round {self._asked.n} ended before round {n}", code="order")
-        self._before = self._over = None
 
     def _undo(self) -> None:
         """Go back to where the latest round began."""
@@ -363,15 +365,17 @@ class Host:
             raise RefusedError(f"it does not hold message {request.made}", code="message", final=False)
 
     def _uploaded(self, request: protocol.Propose) -> protocol.Uploaded:
-        if self._proposed is None:
-            self._proposed = self._worked(request)
-        upload, solution = self._proposed.upload if request.communicate else None, self._proposed.solution
+        found = self._worked(request)
+        upload, solution = found.upload if request.communicate else None, found.solution
         if request.partial_sums and upload is not None:
             upload = partial_sums(upload, request.weights)
         gradients = None if solution is None else solution.gradients
-        return protocol.Uploaded(self.run, request.n, upload, gradients, self._proposed.vectors)
+        return protocol.Uploaded(self.run, request.n, upload, gradients, found.vectors)
 
     def _worked(self, request: protocol.Propose) -> Proposed:
+        """Return what was computed for a request; a process that was killed before computes it again."""
+        if self._proposed is not None:
+            return self._proposed
         clients = request.clients if request.clients is not None else self.clients
         assert clients is not None
         round = Round(
@@ -382,7 +386,8 @@ class Host:
             seed=request.seed,
             kept=kept_part(self._compressor, self.objective.shape, request.n_clients),
         )
-        return self.work(round, self.state.message, request.clients)
+        self._proposed = self.work(round, self.state.message, request.clients)
+        return self._proposed
 
     def work(self, round: Round, message: Any, clients: tuple[int, ...] | None) -> Proposed:
         """Return what these clients, or all, compute from a message in a round; no state changes."""
@@ -397,11 +402,8 @@ class Host:
 
     def _end(self, request: protocol.Commit) -> None:
         """Commit a round."""
-        if self._asked is not None and self._proposed is None:
-            self._uploaded(self._asked)  # by a process that was killed
-        whole, before = self._proposed, self.state
-        if whole is None and request.clients != ():
-            raise RefusedError(f"it has not worked in round {request.n}", code="order")
+        whole = None if self._asked is None else self._worked(self._asked)
+        before = self.state
         if self._keeps_back:
             self._before = before
         message, made = before.message, before.made
@@ -428,7 +430,7 @@ class Host:
     @property
     def _keeps_back(self) -> bool:
         """Whether a server may have to ask for a round again."""
-        return self._file is not None or bool(self._session)
+        return self._file is not None or bool(self._begun.session)
 
     def _positions(self, clients: tuple[int, ...] | None) -> Any:
         if clients is None:
@@ -449,7 +451,7 @@ class Host:
         if self._file is not None:
             from dualopt.engine._host_file import Stored
 
-            start = self.state if self._over is None or self._before is None else self._before
+            start = self.state if self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
             found = Stored(
                 rounds=rounds,
@@ -462,7 +464,6 @@ class Host:
                 over=self._over,
                 memory=start.memory.tree,
             )
-            assert self._begun is not None
             self._file.keep(self._begun, found)
         self._saved = True
 

@@ -12,7 +12,7 @@ and its clients get the new message. A client whose upload was not counted thus 
 **Requests may be sent again.** All of them name the run and the round. A host that has done what it is asked answers
 the same once more, and what arrives late changes nothing. A host can go back by one round: a server that was killed
 before it had kept the round says so with `Start`. The first request of round ``n + 1`` says that round ``n`` is kept.
-Whatever else does not follow a host's state it refuses.
+Whatever else does not follow a host's state it refuses, and stays what it was.
 
 **Numbers of clients** are those in the whole federation, 0 to N - 1.
 """

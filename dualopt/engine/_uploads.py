@@ -112,8 +112,9 @@ class UploadChecks:
                 del kept[h]
             elif self._sums:
                 if not usable_rows(tree_map(lambda x: x[None, ...], found), 1, self._shape).all():
-                    faults[h] = "its upload is not finite"
-                    del kept[h]
+                    for other in [h, *(g for g in kept if uploads[g].upload is None)]:  # who has added to this sum
+                        faults[other] = "a sum with its upload is not finite"
+                        del kept[other]
             elif not (sound := usable_rows(found, len(kept[h]), self._shape)).all():
                 rows = np.flatnonzero(sound).tolist()
                 wrong = ", ".join(str(kept[h][k]) for k in np.flatnonzero(~sound).tolist())
@@ -150,8 +151,7 @@ def from_rows(
     algorithm: Algorithm, parts: Sequence[protocol.Uploaded], order: np.ndarray | None, round: Round, weights: Any
 ) -> tuple[Any, Any]:
     """Return the uploads of all together, a row each, and what the server is given of their means."""
-    one = len(parts) == 1
-    rows = parts[0].upload if one else tree_map(lambda *x: under_each_other(x), *(part.upload for part in parts))
+    rows = tree_map(lambda *x: under_each_other(x), *(part.upload for part in parts))
     rows = rows if order is None else take_rows(rows, order)
     return rows, averaged(algorithm, rows, round, weights)
 

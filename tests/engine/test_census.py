@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,17 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.engine import Blocks, Host, Inline
+from dualopt.engine import Blocks, Host, Inline, LostError, RemoteClients
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._agreement import numbered
 from dualopt.engine._errors import RefusedError
+from dualopt.engine._host_data import with_max_rows
+from dualopt.engine._remote import KnownRows
 from dualopt.engine._rows import under_each_other
+from dualopt.engine._server import Server
 from dualopt.engine._uploads import UploadChecks
+from dualopt.losses import Logistic
 from dualopt.methods import DualFL, FedDyn
 from dualopt.methods.participation import Schedule, first_round
+from dualopt.objectives import linear_model
+from dualopt.objectives._information import client_information
 from dualopt.runs.recording import run
 from tests.engine.problems import problems
-from tests.engine.wired import elsewhere
+from tests.engine.wired import Wired, elsewhere
 
 INTERLEAVED = {"smooth": [(1, 3), (0, 2, 4)], "quadratic": [(1, 3), (0, 2, 4, 5)]}
 
@@ -37,7 +44,7 @@ def test_a_census_says_what_the_clients_are(name: str) -> None:
     assert getattr(there, "ridge", None) == getattr(f, "ridge", None)
 
 
-@pytest.mark.parametrize("ask", ["value", "gradient", "value_and_gradient", "certificate_sums"])
+@pytest.mark.parametrize("ask", ["value", "gradient", "value_and_gradient", "certificate_sums", "information"])
 def test_clients_elsewhere_are_asked_for_one_model(ask: str) -> None:
     f = problems()["smooth"]
     there = elsewhere(f, INTERLEAVED["smooth"])
@@ -78,10 +85,11 @@ def test_dual_points_are_asked_for_by_certificates_alone() -> None:
     assert not any(answers[-1].dual is None for _, _, answers in there.engine.log[-2:])
 
 
-def test_hosts_whose_clients_were_not_yet_active_have_no_dual_points() -> None:
+@pytest.mark.parametrize("sums", [False, True])
+def test_hosts_whose_clients_were_not_yet_active_have_no_dual_points(sums: bool) -> None:
     options: dict[str, Any] = {"participation": Schedule(clients=((0,),)), "rounds": 1}  # a host of its own has it
     f = problems()["smooth"]
-    alone, added = (run(FedDyn(), f, engine=e, **options) for e in (None, Blocks(number=3, partial_sums=True)))
+    alone, added = (run(FedDyn(), f, engine=e, **options) for e in (None, Blocks(number=3, partial_sums=sums)))
     np.testing.assert_allclose(added["certificate"], alone["certificate"], rtol=1e-12)
 
 
@@ -125,7 +133,7 @@ def test_a_refusal_is_final_unless_it_says_so_and_a_failure_is_not() -> None:
         (np.zeros((1, 3)), False, ""),
         (np.zeros((1, 7)), False, "its upload has the wrong shapes or types"),  # with none beside it
         (np.zeros(3), True, ""),
-        (np.array([0.0, np.nan, 0.0]), True, "its upload is not finite"),
+        (np.array([0.0, np.nan, 0.0]), True, "a sum with its upload is not finite"),
     ],
 )
 def test_an_upload_that_is_alone_looks_like_a_model(upload: Any, sums: bool, fault: str) -> None:
@@ -150,3 +158,143 @@ def _census() -> protocol.ClientInfo:
 def test_clients_without_numbers_are_counted_through() -> None:
     found = [_census()._replace(clients=None, n_clients=n) for n in (2, 3, 1)]
     assert numbered(found, "abc") == [(0, 1), (2, 3, 4), (5,)]
+
+
+# --- clients of which hosts say different things ---------------------------------------------------------------------
+
+
+def hosts_of(f: Any, blocks: list[list[int]], **changes: Any) -> Inline:
+    """An engine with hosts of these clients, the last of which have other fields."""
+    parts = [f.select(block) for block in blocks]
+    parts[-1] = replace(parts[-1], **changes)
+    return Inline([Host(part, tuple(block)) for part, block in zip(parts, blocks, strict=True)], in_process=False)
+
+
+def _untold(answers: Any) -> Any:
+    """A host that does not say how many rows its largest client has."""
+    return [x._replace(max_rows=None) if isinstance(x, protocol.ClientInfo) else x for x in answers]
+
+
+def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
+    f = problems()["smooth"]
+    for known, aligned in (((40, 50), 2), ((60, 11), 2), ((40, 40), 0), ((50,), 0)):
+        blocks = [(1, 3), (0, 2, 4)] if len(known) == 2 else [(4, 3, 2, 1, 0)]
+        parts = [with_max_rows(f.select(list(block)), rows) for block, rows in zip(blocks, known, strict=True)]
+        engine = Wired([Host(part, block) for part, block in zip(parts, blocks, strict=True)])
+        there = RemoteClients(engine)
+        words = [batch for _, batch, _ in engine.log if isinstance(batch[0], protocol.Align)]
+        assert words == [[protocol.Align(max(known))]] * aligned
+        assert there.rows == KnownRows(max(known), f.rows.n_features, False)
+        before = there.server
+        assert there.new_session().max_rows == before.max_rows == max(known)
+        assert there.server is not before
+        assert {host.objective.rows.max_rows for host in engine.objects.values()} == {max(known)}
+    untold = elsewhere(f, [(0, 2), (1,), (3, 4)], lambda call, h, batch, answers: _untold(answers) if h else answers)
+    assert untold.rows.max_rows == 40
+    assert not hasattr(elsewhere(problems()["quadratic"], [(0, 1), (2, 3, 4, 5)]), "rows")
+
+
+def test_weights_are_those_of_the_clients_and_one_where_a_host_names_none() -> None:
+    f = problems()["smooth"]
+    blocks = [[3, 1], [0, 2, 4]]
+    assert RemoteClients(hosts_of(f, blocks)).weights == f.weights == (3.0, 40.0, 7.0, 22.0, 11.0)
+    assert RemoteClients(hosts_of(f, blocks, weights=None)).weights == (1.0, 40.0, 1.0, 22.0, 1.0)
+    assert RemoteClients(hosts_of(replace(f, weights=None), blocks)).weights is None
+    assert RemoteClients(hosts_of(replace(f, weights=None), blocks, weights=(5.0, 6.0, 7.0))).weights == (5, 1, 6, 1, 7)
+
+
+def test_a_run_starts_where_the_first_host_says() -> None:
+    there = elsewhere(problems()["smooth"], INTERLEAVED["smooth"])
+    there.engine.trouble = lambda call, h, batch, answers: [protocol.Model(np.full(5, batch[0].seed + 10.0 * h))]
+    assert there.initial(3).tolist() == [3.0] * 5
+    assert there.initial().tolist() == [0.0] * 5
+    there.engine.trouble = lambda call, h, batch, answers: None
+    with pytest.raises(LostError, match=r"^host 0 did not say where runs start: no answer in time\.$"):
+        there.initial()
+
+
+def test_a_free_intercept_has_no_convexity() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 3)), np.sign(rng.standard_normal(12))
+    for loss, intercept in ((Logistic(), "free"), (Logistic(), True)):
+        f = linear_model(X, y, loss=loss, mu=0.25, clients=3, intercept=intercept)
+        there = elsewhere(f, [(0,), (2, 1)])
+        assert there.mu.tolist() == f.mu.tolist() == [0.0 if intercept == "free" else 0.25] * 3
+        assert there.partial_mu.tolist() == f.partial_mu.tolist() == [0.25] * 3
+        for name in ("free_intercept", "shift_invariant", "nonnegative", "kink_at_label", "ridge"):
+            assert getattr(there, name) == getattr(f, name)
+
+
+def test_hosts_are_held_to_constants_that_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To no convexity where the intercept is free."""
+    seen: list[Any] = []
+    monkeypatch.setattr(Server, "hold_to", lambda self, mu, L: seen.append((mu, L)))
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 3)), np.sign(rng.standard_normal(12))
+    for intercept in ("free", True):
+        f = linear_model(X, y, loss=Logistic(), mu=0.25, clients=3, intercept=intercept)
+        elsewhere(f, [(0,), (2, 1)])
+        np.testing.assert_array_equal(seen[-1][0], [0.0] * 3 if intercept == "free" else f.proven_mu)
+        np.testing.assert_array_equal(seen[-1][1], f.L)
+        assert (f.proven_mu != f.mu).all()
+    assert len(seen) == 2
+
+
+def test_nobody_else_can_be_had() -> None:
+    there = elsewhere(problems()["smooth"], INTERLEAVED["smooth"])
+    assert there.select(range(5)) is there
+    for ids in (range(4), [0]):
+        with pytest.raises(
+            ValueError, match=r"^objective must be in this process: clients elsewhere are asked for one "
+        ):
+            there.select(ids)
+
+
+@pytest.mark.parametrize("blocks", [[(4, 3, 2, 1, 0)], [(1, 3), (0, 2, 4)], [(3,), (2, 0), (1, 4)]])
+def test_what_standard_errors_are_made_from_is_that_of_all_rows(blocks: Any) -> None:
+    f = problems()["smooth"]
+    theta = f.zeros() + 0.1
+    found, expected = elsewhere(f, blocks).information(theta), client_information(f, theta)
+    for part, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(part, other, rtol=1e-12)
+
+
+def test_standard_errors_need_one_ridge() -> None:
+    f = problems()["smooth"]
+
+    def other(call: int, h: int, batch: Any, answers: Any) -> Any:
+        if h != 2 or not isinstance(answers[0], protocol.InformationFound):
+            return answers
+        penalty = answers[0].penalty.copy()
+        penalty[1] *= 2.0
+        return [answers[0]._replace(penalty=penalty)]
+
+    with pytest.raises(ValueError, match=r"^the ridge of host 2 must be that of host 0\.$"):
+        elsewhere(f, [(0, 1), (2, 3), (4,)], other).information(f.zeros())
+
+
+@pytest.mark.parametrize("name", INTERLEAVED)
+def test_sums_over_hosts_are_those_of_the_rows(name: str) -> None:
+    """With the weights of the clients, before the first round and after some."""
+    f = problems()[name]
+    w = np.array(f.weights or (1.0,) * f.n_clients)
+    one, other = (elsewhere(f, INTERLEAVED[name], partial_sums=sums) for sums in (False, True))
+    theta = f.zeros() + 0.1
+    for rounds in (0, 3):
+        for there in (one, other) if rounds else ():
+            theta = run(DualFL(), there, rounds=rounds, certify_every=0).theta
+        np.testing.assert_allclose(other.server.mean_value(theta), w @ f.value(theta) / w.sum(), rtol=1e-12)
+        found, expected = other.certificate_sums(theta), one.certificate_sums(theta)
+        assert (found.dual is None) == (expected.dual is None) == (rounds == 0)
+        for part, of_rows in zip(found, expected, strict=True):
+            if part is not None:
+                np.testing.assert_allclose(part, of_rows, rtol=1e-9, atol=1e-12)
+
+
+def test_what_the_first_host_says_of_its_kind_is_so_for_all() -> None:
+    """Also where it is alone; hosts of another project are refused, and rows are known where the first one tells."""
+    f = problems()["smooth"]
+    assert elsewhere(f, [range(5)]).is_linear
+    assert not hasattr(elsewhere(f, [(0, 1), (2, 3, 4)], lambda n, h, batch, answers: _untold(answers)), "rows")
+    with pytest.raises(ValueError, match=r"^project must be the same everywhere"):
+        RemoteClients(hosts_of(f, [[0, 1], [2, 3, 4]]), project="another")

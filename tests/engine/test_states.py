@@ -55,6 +55,10 @@ def test_solutions_of_hosts_that_know_different_things() -> None:
     assert same(joined_solutions([exact, others], HOSTS), of([0, 1, 3, 4], excess, False))
     assert same(joined_solutions([exact, None], HOSTS), of([1, 3], excess, True))
     assert joined_solutions([None, None], HOSTS) is None
+    whole = (*(x[[0, 2, 4]] for x in (THETA, F, GRADIENT)), N[[0, 2, 4]]), None, False
+    assert same(
+        joined_solutions([exact, whole], HOSTS), of([0, 1, 2, 3, 4], np.array([0.0, 0.0, 2.0, 0.0, 4.0]), False)
+    )
 
 
 def test_local_models_are_those_of_the_clients_that_were_active() -> None:
