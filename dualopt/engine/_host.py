@@ -218,6 +218,7 @@ class Host:
 
     def _propose(self, request: protocol.Propose) -> protocol.Uploaded:
         self._require(request)
+        self._require_own(request.clients)
         if self._asked is None or self._asked.n != request.n:
             self._require_next(request.n)
             self._take_message(request)
@@ -229,6 +230,7 @@ class Host:
 
     def _commit(self, request: protocol.Commit) -> protocol.Committed:
         self._require(request)
+        self._require_own(request.clients)
         if request.n < self._rounds:
             return protocol.Committed(self.run, request.n)  # done
         if self._asked is None or self._asked.n != request.n:
@@ -273,6 +275,11 @@ class Host:
         if request.run != self.run or self.algorithm is None:
             reason = "it has no states of this run: their file is lost, or the host was started without it"
             raise RefusedError(reason, code="states")
+
+    def _require_own(self, clients: tuple[int, ...] | None) -> None:
+        own = self._places or range(self.objective.n_clients)
+        if clients is not None and not (len(set(clients)) == len(clients) and all(j in own for j in clients)):
+            raise RefusedError("it is asked for clients that are not its own, or for one twice", code="clients")
 
     def _set_max_rows(self, max_rows: int | None) -> None:
         same = self._worked_on is self.objective

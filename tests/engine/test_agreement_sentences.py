@@ -110,7 +110,7 @@ def test_facts_that_one_alone_has_are_named_after_the_others() -> None:
 
 
 def test_a_process_that_is_alone_asks_nobody() -> None:
-    agree(SimpleNamespace(size=1), {"x": 1})  # pyright: ignore[reportArgumentType]
+    assert agree(SimpleNamespace(size=1), {"x": 1}) is None  # pyright: ignore[reportArgumentType]
 
 
 def test_versions_are_among_the_facts(monkeypatch: pytest.MonkeyPatch) -> None:
