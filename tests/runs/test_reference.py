@@ -54,7 +54,7 @@ def test_newton_and_cvxpy_agree_where_no_row_curves_the_loss_at_the_start(name: 
     X, y = rng.standard_normal((60, 3)), rng.standard_normal(60) + 0.5
     y = y if name == "huber" else np.where(y > 0, 1.0, -1.0)
     mu = 0.02 if intercept == "free" else 0.0
-    loss = {"huber": Huber(delta=1e-2)}.get(name, LOSSES[name])
+    loss = Huber(delta=1e-2) if name == "huber" else LOSSES[name]
     f = linear_model(X, y, loss=loss, mu=mu, clients=[range(20), range(20, 60)], intercept=intercept)
     a, b = newton(f), cvxpy(f, tol=1e-6)
     assert a.energy == pytest.approx(b.energy, rel=1e-9)
