@@ -14,12 +14,9 @@ It prints the cases that fail, each with the command that repeats it, and ends w
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,6 +53,7 @@ from dualopt.runs.certificates import Certificate, LatestSolutions, certificate
 from dualopt.solvers import DualCoordinate, LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import Steps
+from tests.programs import check_cases
 
 __all__ = ["Case", "Failure", "check", "draw", "failures", "main"]
 
@@ -612,23 +610,12 @@ def failures(seeds: Iterable[int], certify: Certify = certificate) -> Iterator[F
 
 def main(arguments: list[str] | None = None) -> int:
     """Check many cases; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz_certificates", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--cases", type=int, default=20_000, help="number of cases")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first case; the others follow")
-    options = parser.parse_args(arguments)
-    kinds, failed, start = Counter(), 0, time.perf_counter()
-    for seed in range(options.seed, options.seed + options.cases):
+
+    def one(seed: int) -> tuple[str, str]:
         bound, failure = check(draw(seed))
-        kinds["none" if math.isinf(bound.gap) else bound.kind] += 1
-        if failure is not None:
-            failed += 1
-            print(f"{failure}\n  python -m tests.fuzz_certificates --cases 1 --seed {seed}", flush=True)
-    seconds = time.perf_counter() - start
-    shares = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    print(f"{options.cases} cases ({shares}), {failed} failed, {seconds:.0f} s")
-    return 1 if failed else 0
+        return "none" if math.isinf(bound.gap) else bound.kind, str(failure or "")
+
+    return check_cases("tests.fuzz_certificates", __doc__, one, arguments, cases=20_000)
 
 
 if __name__ == "__main__":

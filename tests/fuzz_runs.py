@@ -15,12 +15,9 @@ It prints the cases that fail, each with the command that repeats it, and ends w
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
-import time
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,16 +29,16 @@ import dualopt.losses
 import dualopt.methods
 import dualopt.methods.compressors
 import dualopt.methods.preparation
-import dualopt.problem.data.partitions
-import dualopt.regularisers
 import dualopt.solvers
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.problem.build import build_problem
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs.recording import run
 from dualopt.runs.reference import NotOptimalError, Reference, solve
+from dualopt.spec import Spec
 from dualopt.spec.discover import discover
 from tests.engine.wired import elsewhere
+from tests.programs import check_cases
 
 __all__ = ["Case", "check", "draw", "failures", "main"]
 
@@ -80,14 +77,9 @@ class Outcome(NamedTuple):
 # ---- what is drawn ----
 
 
-def text(name: str, kind: Any) -> str:
-    """The name of a plug-in with the parameters of its example."""
-    given = getattr(kind, "example", None) or {}
-    return f"{name}: {', '.join(f'{key}={value}' for key, value in given.items())}" if given else name
-
-
 def named(room: Any) -> list[str]:
-    return [text(name, kind) for name, kind in discover(room).items()]
+    """The plug-ins of a room, with the parameters of their examples."""
+    return [str(Spec(name, getattr(kind, "example", {}))) for name, kind in discover(room).items()]
 
 
 @cache
@@ -218,21 +210,12 @@ def failures(seeds: Iterable[int]) -> Iterator[tuple[Case, str]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Check many cases; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz_runs", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--cases", type=int, default=2000, help="number of cases")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first case; the others follow")
-    options = parser.parse_args(arguments)
-    ends, failed, start = Counter[str](), 0, time.perf_counter()
-    for seed in range(options.seed, options.seed + options.cases):
-        case = draw(seed)
-        outcome = check(case)
-        ends[outcome.status] += 1
-        if outcome.complaint:
-            failed += 1
-            print(f"{case}\n  {outcome.complaint}\n  python -m tests.fuzz_runs --cases 1 --seed {seed}", flush=True)
-    shares = ", ".join(f"{count} {status}" for status, count in sorted(ends.items()))
-    print(f"{options.cases} cases ({shares}), {failed} failed, {time.perf_counter() - start:.0f} s")
-    return 1 if failed else 0
+
+    def one(seed: int) -> tuple[str, str]:
+        status, complaint = check(case := draw(seed))
+        return status, f"{case}\n  {complaint}" if complaint else ""
+
+    return check_cases("tests.fuzz_runs", __doc__, one, arguments, cases=2000)
 
 
 if __name__ == "__main__":

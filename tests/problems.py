@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 
 from dualopt.lab.contracts.problems import converted, hinge, logistic, quadratic, spd
 from dualopt.losses import Logistic, Multinomial, Squared
-from dualopt.objectives import LinearModel, Quadratic, linear_model
+from dualopt.objectives import LinearModel, ObjectiveWrapper, Quadratic, linear_model
 from dualopt.problem.data import partition
 from theory import _problems
 
 __all__ = [
+    "WithoutPreconditioner",
     "converted",
     "digits",
     "hinge",
@@ -24,6 +28,15 @@ __all__ = [
     "spd",
     "unequal_rows",
 ]
+
+
+@dataclass
+class WithoutPreconditioner(ObjectiveWrapper):
+    """An objective that offers Hessian products and nothing else."""
+
+    forwarded: ClassVar[frozenset[str]] = frozenset({"hessian"})
+
+    objective: Any
 
 
 def digits(*, rows: int = 1797, mu: float = 1e-2) -> LinearModel:

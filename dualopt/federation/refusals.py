@@ -39,7 +39,7 @@ SENTENCES = {
     "method": "the method is not that of its project, or cannot be read",
     "asked": "it was asked for what its project does not need",
     "questions": "it was asked at more models in one round than its settings allow",
-    "clients": "it has another number of clients",
+    "clients": "it was asked for clients that are not its own, or for another number of them",
     "states": "it has no states of this run: their file is lost, or of another run",
     "checkpoint": "its clients are at a later round: the server's checkpoint is older than their states",
     "order": "the request does not follow the rounds that its clients have done",

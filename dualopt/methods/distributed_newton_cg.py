@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace, epsilon, zeros_like
+from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._line_search import LineSearch, Upload, accepts, infinite, inner, shortened
 from dualopt.methods._parameters import AtLeastOne
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
+from dualopt.solvers.newton import is_curved
 
 __all__ = ["DistributedNewtonCG"]
 
@@ -50,7 +51,7 @@ class DistributedNewtonCG(LineSearch):
         \text{accepted, or } d \text{ is shortened}
 
     Conjugate gradients stop at the relative residual :math:`\min(0.1, |\nabla E|^{1/2})` or before a direction that is
-    next to flat (:func:`dualopt.solvers.newton.conjugate_gradients`), and steps are accepted as
+    next to flat (:func:`dualopt.solvers.newton.is_curved`), and steps are accepted as
     the local solver :class:`dualopt.solvers.NewtonCG` does: without a preconditioner its points on ``E`` are these
     (``newton_cg_is_central``). A round is a round trip of one vector, whether it is a gradient or a product, so that
     an accurate Newton step is expensive: of the order of :math:`\sqrt\kappa` rounds. The model is the latest accepted
@@ -116,11 +117,10 @@ class DistributedNewtonCG(LineSearch):
 
     def _multiplied(self, server: Server, product: Array) -> tuple[Server, Message]:
         """Take a step of the conjugate gradients; without positive curvature, or with next to none, they end."""
-        step, residual, p, first = server.step, server.residual, server.direction, server.products == 1
+        step, residual, p = server.step, server.residual, server.direction
         curvature, size = inner(p, product), inner(residual, residual)
-        flat = epsilon(p) ** 0.5 * size * size > -curvature * inner(server.gradient, step)
-        if not bool(curvature > 0) or (bool(flat) and not first):
-            step = p if first else step  # steepest descent where nothing is known yet
+        if not bool(is_curved(curvature, size, -inner(server.gradient, step))):
+            step = p if server.products == 1 else step  # steepest descent where nothing is known yet
             return self._to_the_point(server._replace(step=step))
         alpha = size / curvature
         step, residual = step + alpha * p, residual - alpha * product

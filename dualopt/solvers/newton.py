@@ -14,7 +14,7 @@ from dualopt.solvers._line_search import backtrack
 from dualopt.solvers._loop import LocalSolution, drive, norm, require_smooth, solution
 from dualopt.solvers.stopping import Stop
 
-__all__ = ["NewtonCG", "conjugate_gradients"]
+__all__ = ["NewtonCG", "conjugate_gradients", "is_curved"]
 
 
 class State(NamedTuple):
@@ -108,12 +108,10 @@ def conjugate_gradients(
     max_iter: int,
     precondition: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, Array]:
-    r"""Solve ``H_j x_j = b_j`` for every client until ``|b_j - H_j x_j| <= tol_j``.
+    """Solve ``H_j x_j = b_j`` for every client until ``|b_j - H_j x_j| <= tol_j``.
 
-    A client that has finished keeps its solution while the others go on. One also has finished before a direction along
-    which :math:`H_j` is not positive, or so nearly flat that the step would lower :math:`\frac12\langle x_j, H_jx_j
-    \rangle - \langle b_j, x_j\rangle` by :math:`\epsilon^{-1/2}` times of what all steps before have: where
-    :math:`b_j` is not in the range of :math:`H_j`, there is no solution, and steps grow without bound.
+    A client that has finished keeps its solution while the others go on. One also has finished before a direction that
+    is not curved (:func:`is_curved`).
 
     Returns
     -------
@@ -130,14 +128,13 @@ def conjugate_gradients(
     p, rz = z, client_dot(residual, z)
     one, zero = xp.ones_like(rz), xp.zeros_like(rz)
     start, begun = z, client_dot(residual, residual) > tol * tol
-    slack = epsilon(b) ** 0.5
 
     def step(now: tuple[Array, ...]) -> tuple[Array, ...]:
         x, residual, p, rz, products, fallen, running = now
         Hp = product(p)
         products = products + xp.astype(running, products.dtype)
         curvature = client_dot(p, Hp)
-        positive = running & (curvature > 0) & ((fallen == 0) | (slack * rz * rz <= fallen * curvature))
+        positive = running & is_curved(curvature, rz, fallen)
         alpha = xp.where(positive, rz / xp.where(positive, curvature, one), zero)
         fallen = fallen + alpha * rz
         x = x + per_client(alpha, p) * p
@@ -158,3 +155,27 @@ def conjugate_gradients(
             now = step(now)
     x, *_, products, fallen, _ = now
     return xp.where(per_client(begun & (fallen == 0), x), start, x), products
+
+
+def is_curved(curvature: Array, size: Array, fallen: Array) -> Array:
+    r"""Tell whether conjugate gradients may take their next step: whether its direction is neither flat nor next to it.
+
+    Along ``p``, with the residual ``r`` preconditioned by ``M``, a step lowers :math:`\frac12\langle x, Hx\rangle -
+    \langle b, x\rangle` by :math:`\frac12\langle r, Mr\rangle^2/\langle p, Hp\rangle`. That may be
+    :math:`\epsilon^{-1/2}` times of what all steps before have lowered it by, and anything in the first step: where
+    ``b`` is not in the range of ``H`` there is no solution, and steps grow without bound.
+
+    Parameters
+    ----------
+    curvature, size : array
+        :math:`\langle p, Hp\rangle` and :math:`\langle r, Mr\rangle`.
+    fallen : array
+        Twice what was lowered so far, which is :math:`\langle b, x\rangle`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_curved(np.array([1.0, 1e-9, 1e-9, 0.0]), np.ones(4), np.array([1.0, 1.0, 0.0, 0.0])).tolist()
+    [True, False, True, False]
+    """
+    return (curvature > 0) & ((fallen == 0) | (epsilon(curvature) ** 0.5 * size * size <= fallen * curvature))

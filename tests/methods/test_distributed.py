@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, pairwise
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,12 +13,12 @@ from dualopt.losses import SmoothedHinge
 from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, FedAvg, GradientDescent
 from dualopt.methods._line_search import Upload, accepts, falls, shortened
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
-from dualopt.objectives import LocalProblem, NonconvexPenalty, ObjectiveWrapper, Quadratic, linear_model
+from dualopt.objectives import LocalProblem, NonconvexPenalty, Quadratic, linear_model
 from dualopt.runs.certificates import certificate
 from dualopt.runs.recording import run
 from dualopt.solvers import Gradient, NewtonCG
 from dualopt.solvers.stopping import Steps
-from tests.problems import digits, hinge, logistic, lopsided, quadratic
+from tests.problems import WithoutPreconditioner, digits, hinge, logistic, lopsided, quadratic
 
 METHODS = [DistributedLBFGS(), DistributedNewtonCG(), GradientDescent()]
 
@@ -123,15 +121,6 @@ def test_curvature_that_is_not_positive_ends_the_conjugate_gradients() -> None:
     assert first.message.product
     assert not second.message.product  # steepest descent
     np.testing.assert_allclose(second.message.vector, -first.server.gradient)
-
-
-@dataclass
-class WithoutPreconditioner(ObjectiveWrapper):
-    """An objective that offers Hessians alone."""
-
-    forwarded: ClassVar[frozenset[str]] = frozenset({"hessian"})
-
-    objective: Any
 
 
 def test_a_direction_that_is_next_to_flat_ends_the_conjugate_gradients() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,9 +13,9 @@ from dualopt.methods import GIANT, DistributedLBFGS, DistributedNewtonCG
 from dualopt.methods._line_search import Upload
 from dualopt.methods.compressors import RandK
 from dualopt.methods.giant import DIRECTION, POINT, SLOPES, Server, best_step
-from dualopt.objectives import ObjectiveWrapper, Quadratic
+from dualopt.objectives import Quadratic
 from dualopt.solvers.stopping import Steps
-from tests.problems import hinge, lopsided, one_flat_client, quadratic
+from tests.problems import WithoutPreconditioner, hinge, lopsided, one_flat_client, quadratic
 
 START = np.array([1.0, -2.0, 0.5, 3.0])
 OPPOSITE = Quadratic(A=np.stack([np.diag([1.0, 400.0]), np.diag([400.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -61,15 +59,6 @@ def test_what_is_sent_and_what_it_costs() -> None:
     assert work(point) == (1.0,) * N
     assert work(slopes) == (2.0,) * N
     assert all(1 <= products <= d for products in work(direction))
-
-
-@dataclass
-class WithoutPreconditioner(ObjectiveWrapper):
-    """Hessian products and nothing else."""
-
-    forwarded: ClassVar[frozenset[str]] = frozenset({"hessian"})
-
-    objective: Any
 
 
 def test_a_client_stops_its_products_on_its_own() -> None:
