@@ -8,6 +8,7 @@ from typing import NamedTuple, NoReturn, Self
 
 import numpy as np
 
+from dualopt.arrays.tree import is_everybody
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import require_sound
@@ -177,7 +178,7 @@ class RemoteClients(Objective):
 
     def select(self, ids: Sequence[int]) -> Self:
         """Return this, for everybody; nobody else can be had here."""
-        if len(ids) != self.n_clients:
+        if not is_everybody(ids, self.n_clients):
             _refuse()
         return self
 

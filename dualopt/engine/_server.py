@@ -104,7 +104,7 @@ class Server(Session):
         self.run, self.made = "", 0
         self.algorithm: Algorithm | None = None
         self.compressor: Compressor | None = None
-        self.lost: list[str] = []  # sentences, one for each answer that did not count
+        self.lost: list[str] = []  # sentences, one for each answer that did not count or did not come
         self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
         self._checks = UploadChecks(engine, shape)
         self.explosions = Explosions()
@@ -299,7 +299,7 @@ class Server(Session):
         if waiting:
             _, faults = self.exchange(waiting, self.rounds)
             for h, reason in faults.items():
-                self._note_lost(h, self.rounds, reason)
+                self.lost.append(f"round {self.rounds - 1}: {self._name(h)} was not told how it ended: {reason}")
 
     # --- what the clients hold and know -------------------------------------------------------------------------
 
@@ -431,13 +431,10 @@ class Server(Session):
                     f"{type(self.algorithm).__name__} needs every client, and {self._name(h)} did not count in round "
                     f"{round.n}: {reason}."
                 )
-            self._note_lost(h, round.n, reason, left_out)
+            named = f" (clients {', '.join(map(str, left_out))})" if left_out else ""
+            self.lost.append(f"round {round.n}: {self._name(h)}{named} did not count: {reason}")
         left = {j for ids in kept.values() for j in ids}
         return replace(round, clients=tuple(j for j in round.clients if j in left))
-
-    def _note_lost(self, h: int, n: int, reason: str, clients: Sequence[int] = ()) -> None:
-        named = f" (clients {', '.join(map(str, clients))})" if clients else ""
-        self.lost.append(f"round {n}: {self._name(h)}{named} did not count: {reason}")
 
     def _order(self, round: Round, parts: Sequence[tuple[int, ...]]) -> np.ndarray | None:
         """Return where the clients of the round are among the rows of all parts; None where they are in order."""

@@ -13,6 +13,8 @@ from dualopt.losses._wright_omega import wright_omega
 
 __all__ = ["Gamma"]
 
+MANY = 20.0  # shape from which the gamma function is expanded
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gamma:
@@ -70,8 +72,15 @@ class Gamma:
         return -array_namespace(y).log(y)
 
     def normaliser(self, dispersion: float) -> float:
-        """Return ``-log(s)/s - log Gamma(1/s) - 1/s`` for the dispersion ``s``, one over the shape."""
-        return -(math.log(dispersion) + 1.0) / dispersion - math.lgamma(1.0 / dispersion)
+        """Return ``-log(s)/s - log Gamma(1/s) - 1/s`` for the dispersion ``s``, one over the shape.
+
+        Of large shapes, where these cancel, it is Stirling's series (DLMF 5.11.1).
+        """
+        a = 1.0 / dispersion
+        if a < MANY:
+            return a * (math.log(a) - 1.0) - math.lgamma(a)
+        r = 1.0 / (a * a)
+        return 0.5 * math.log(0.5 * a / math.pi) - (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r / 1680))) / a
 
     def pearson(self, z: Array, y: Array) -> Array:
         """Compute ``(y/mean - 1)^2``: the variance function is the square of the mean."""

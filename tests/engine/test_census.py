@@ -243,7 +243,7 @@ def test_hosts_are_held_to_constants_that_are_proven(monkeypatch: pytest.MonkeyP
 def test_nobody_else_can_be_had() -> None:
     there = elsewhere(problems()["smooth"], INTERLEAVED["smooth"])
     assert there.select(range(5)) is there
-    for ids in (range(4), [0]):
+    for ids in (range(4), [0], [4, 3, 2, 1, 0], [0] * 5):
         with pytest.raises(
             ValueError, match=r"^objective must be in this process: clients elsewhere are asked for one "
         ):

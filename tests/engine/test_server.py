@@ -154,7 +154,7 @@ def test_hosts_that_live_and_die_with_the_server_are_told_at_once() -> None:
     assert len(engine.log) == 1
     server.commit(after(0, (0, 1)), "new")
     assert [(x.n, x.clients, x.message) for x in engine.log[1]["basel"]] == [(0, (), "new")]
-    assert server.lost == ["round 1: host graz did not count: no answer in time"]
+    assert server.lost == ["round 0: host graz was not told how it ended: no answer in time"]
     assert [(host.rounds, len(host.pending)) for host in server.remote_state.hosts] == [(1, 0), (1, 0), (0, 1)]
     engine.others, engine.log = {}, []
     server.propose(after(1, ()), "new")

@@ -11,6 +11,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -632,6 +633,15 @@ def test_counts_and_costs_have_densities() -> None:
     for s in (0.3, 2.0):
         found = own.log_base(costs) + own.normaliser(s) - own.value(z, costs) / s
         np.testing.assert_allclose(found, stats.gamma.logpdf(costs, 1 / s, scale=s * np.exp(z)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("s", [3.0, 0.4, 0.0526, 0.05, 0.0499, 1e-3, 1e-6, 1e-12, 1e-150])
+def test_densities_of_small_dispersions_lose_no_digits(s: float) -> None:
+    """The parts of the normaliser cancel, to 5e-10 of it at 1e-6 and to nothing at 1e-12."""
+    with mpmath.workdps(400):
+        a = 1 / mpmath.mpf(s)
+        exact = float(a * mpmath.log(a) - a - mpmath.loggamma(a))
+    np.testing.assert_allclose(Gamma().normaliser(s), exact, rtol=1e-13)
 
 
 def test_pearson_is_the_squared_residual_over_the_variance_function() -> None:
