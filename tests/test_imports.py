@@ -264,13 +264,13 @@ def loaded(code: str) -> set[str]:
     ("code", "most"),
     [
         ("import dualopt", 1),
-        ("import dualopt; dualopt.run, dualopt.DualFL, dualopt.linear_model", 130),
+        ("import dualopt; dualopt.run, dualopt.DualFL, dualopt.linear_model", 132),
         (
             "from contextlib import redirect_stdout, suppress; import io, tempfile\n"
             "from dualopt.app.cli import main\n"
             "with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()), suppress(SystemExit):\n"
             "    main(['run', '--data', 'digits', '--clients', '3', '--rounds', '1', '--out', out])",
-            207,
+            209,
         ),
     ],
 )

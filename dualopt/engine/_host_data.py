@@ -66,11 +66,14 @@ def with_max_rows(objective: Any, max_rows: int | None) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from dualopt import linear_model
+    >>> from dualopt import Quadratic, linear_model
     >>> from dualopt.losses import Squared
     >>> f = linear_model(np.eye(4), np.ones(4), loss=Squared(), mu=0.1, clients=2)
     >>> with_max_rows(f, 5).rows.max_rows, with_max_rows(f, None) is f, with_max_rows(f, 2) is f
     (5, True, True)
+    >>> g = Quadratic(A=np.ones((1, 1, 1)), b=np.ones((1, 1)))  # without rows
+    >>> with_max_rows(g, 5) is g
+    True
     """
     rows = getattr(objective, "rows", None)
     if max_rows is None or rows is None or rows.max_rows == max_rows:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace, device, is_sparse, summed
+from dualopt.objectives._products import predictors, row_norms
 from dualopt.objectives.linear import LinearModel
-from dualopt.objectives.rows import predictors, row_norms
 
 __all__ = ["SUMS", "ClientInformation", "client_information", "ridge_of"]
 

@@ -25,11 +25,12 @@ from dualopt.arrays.xp import (
 from dualopt.losses import Loss, Squared
 from dualopt.losses._offset import WithOffset, label_and_offset, with_offset
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
+from dualopt.objectives._row_inputs import row_sums
 from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
-from dualopt.objectives.rows import Block, ClientBlock, ClientRows, row_sums
+from dualopt.objectives.rows import Block, ClientBlock, ClientRows
 from dualopt.problem.inputs import Inputs, OffsetOrigin, as_offset, prepare, require_takes, row_weights, without_column
 from dualopt.spec import Spec, built, described, required
 

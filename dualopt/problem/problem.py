@@ -10,7 +10,7 @@ from dualopt.arrays.communicator import Communicator
 from dualopt.arrays.xp import Array, array_namespace, is_sparse
 from dualopt.losses._offset import label_and_offset
 from dualopt.objectives import FiniteSum
-from dualopt.objectives.rows import predictors
+from dualopt.objectives._products import predictors
 from dualopt.problem.models import Model, Schema
 from dualopt.runs.trace import Trace
 

@@ -18,10 +18,10 @@ from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, is_sparse, to_numpy
 from dualopt.losses._offset import label_and_offset
 from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
+from dualopt.objectives._products import predictors, pulled_back, row_norms
 from dualopt.objectives._rounding import gamma, tiny
 from dualopt.objectives._weights import mean, shares
 from dualopt.objectives.composite import without_regulariser
-from dualopt.objectives.rows import predictors, pulled_back, row_norms
 from dualopt.regularisers import L2, Zero
 from dualopt.runs.certificates import DualPoint, certificate
 from dualopt.solvers import LBFGS, NewtonCG

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace, device, to_numpy
 from dualopt.losses._offset import label_and_offset
+from dualopt.objectives._products import predictors, pulled_back, row_norms
 from dualopt.objectives._rounding import client_norm, gamma
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import Evaluation, LocalProblem
-from dualopt.objectives.rows import predictors, pulled_back, row_norms
 from dualopt.solvers._loop import LocalSolution
 
 __all__ = [

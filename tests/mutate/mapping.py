@@ -928,6 +928,8 @@ TABLE |= {
         for name, tests, instances in (
             ("quadratic", ("quadratic", "rounding"), "quadratic"),
             ("rows", ("rows", "objective", "parts", "sampling", "linear", "sparse"), "Squared|Multinomial"),
+            ("_row_inputs", ("rows", "objective", "parts", "linear"), "Squared|Multinomial"),
+            ("_products", ("objective", "sparse"), "Squared|Multinomial"),
             ("network", ("network",), "network"),
             ("nonconvex_penalty", ("nonconvex_penalty",), "nonconvex"),
             ("sharpness_aware", ("sharpness_aware",), "uphill"),

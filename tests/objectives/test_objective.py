@@ -20,9 +20,10 @@ from dualopt.objectives import (
     Quadratic,
     SharpnessAware,
     ZeroChain,
+    _products,
+    _row_inputs,
     mlp,
 )
-from dualopt.objectives import rows as rows_module
 from dualopt.objectives._rounding import gamma
 from dualopt.objectives.objective import OPTIONAL_MEMBERS
 from dualopt.regularisers import L1, Zero
@@ -120,7 +121,7 @@ def test_rows_travel_alone_and_are_shared_by_parts():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_features_whose_squares_cannot_be_summed_are_refused(dtype, spoiled, monkeypatch):
     """In whatever piece they are: here of two rows."""
-    monkeypatch.setattr(rows_module, "PIECE", 6)
+    monkeypatch.setattr(_row_inputs, "PIECE", 6)
     largest = np.sqrt(float(np.finfo(dtype).max) / 3)
     for factor in (1.0 - 1e-6, 1.0 + 1e-6):
         X = np.ones((5, 3), dtype)
@@ -153,8 +154,8 @@ def test_products_with_dense_and_sparse_rows():
     for given in (X, csr_array(X)):
         for lead in ((), (4,)):
             theta, u = rng.standard_normal((*lead, 2)), rng.standard_normal((*lead, 3))
-            np.testing.assert_allclose(rows_module.predictors(given, theta), theta @ X.T, rtol=1e-14)
-            np.testing.assert_allclose(rows_module.pulled_back(u, given), u @ X, rtol=1e-14)
+            np.testing.assert_allclose(_products.predictors(given, theta), theta @ X.T, rtol=1e-14)
+            np.testing.assert_allclose(_products.pulled_back(u, given), u @ X, rtol=1e-14)
 
 
 def test_rows_add_what_a_function_finds_in_blocks():

@@ -11,7 +11,7 @@ from model_instances import LOSSES, Rows, assert_close, model, points, rows
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Logistic, Multinomial, Squared
-from dualopt.objectives import LocalProblem, _dense, linear_model
+from dualopt.objectives import LocalProblem, _dense, _row_inputs, linear_model
 from dualopt.objectives import rows as rows_module
 from dualopt.objectives._client_cache import ClientCache
 from dualopt.objectives._index import Index
@@ -331,7 +331,7 @@ def test_federations_are_built_as_the_rows_are_named(monkeypatch):
     rng = np.random.default_rng(0)
     X, y, w = rng.normal(size=(11, 2)), rng.normal(size=11), rng.uniform(size=11)
     clients = [[4, 2], [7], [0, 1, 9], [3, 3], [10]]
-    monkeypatch.setattr(rows_module, "PIECE", 2)
+    monkeypatch.setattr(_row_inputs, "PIECE", 2)
     kinds = {
         "lists": clients,
         "tuples": tuple(map(tuple, clients)),

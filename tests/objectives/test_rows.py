@@ -11,6 +11,7 @@ import pytest
 from model_instances import assert_close, model, points, rows
 
 from dualopt.losses import Logistic, Multinomial, Squared
+from dualopt.objectives import _row_inputs
 from dualopt.objectives import rows as rows_module
 from dualopt.objectives.rows import ClientRows
 
@@ -83,9 +84,9 @@ def _peak(function: Callable[[], Any]) -> int:
 
 def test_checks_and_copies_need_little_more_than_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     piece = 2**15
-    monkeypatch.setattr(rows_module, "PIECE", piece)
+    monkeypatch.setattr(_row_inputs, "PIECE", piece)
     many, y = np.ones((500, 2**10)), np.ones(500)  # 16 pieces
-    assert _peak(lambda: rows_module._check_data(many, many, y, Squared())) <= 1.3 * 8 * piece
+    assert _peak(lambda: _row_inputs.check_data(many, many, y, Squared())) <= 1.3 * 8 * piece
     numbers = np.arange(500)[::-1].copy()
     copied = 8 * 500 * (2**10 + 1)
-    assert _peak(lambda: rows_module._gathered(many, numbers, intercept=True, copy=True)) <= copied + 1.3 * 8 * piece
+    assert _peak(lambda: _row_inputs.gathered(many, numbers, intercept=True, copy=True)) <= copied + 1.3 * 8 * piece

@@ -15,7 +15,7 @@ from sparse_instances import Pair, holes, messy, pair, points, rounding, sparse
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
 from dualopt.objectives import ClientRows, LocalProblem, _sparse, linear_model, mlp
-from dualopt.objectives.rows import row_norms
+from dualopt.objectives._products import row_norms
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 
