@@ -170,9 +170,11 @@ def hosts_of(f: Any, blocks: list[list[int]], **changes: Any) -> Inline:
     return Inline([Host(part, tuple(block)) for part, block in zip(parts, blocks, strict=True)], in_process=False)
 
 
-def _untold(answers: Any) -> Any:
-    """A host that does not say how many rows its largest client has."""
-    return [x._replace(max_rows=None) if isinstance(x, protocol.ClientInfo) else x for x in answers]
+def _with(**changes: Any) -> Any:
+    """Trouble of hosts that say other things of their clients."""
+    return lambda call, h, batch, answers: [
+        x._replace(**changes) if isinstance(x, protocol.ClientInfo) else x for x in answers
+    ]
 
 
 def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
@@ -189,7 +191,8 @@ def test_the_largest_client_of_all_is_told_to_all_if_they_do_not_know() -> None:
         assert there.new_session().max_rows == before.max_rows == max(known)
         assert there.server is not before
         assert {host.objective.rows.max_rows for host in engine.objects.values()} == {max(known)}
-    untold = elsewhere(f, [(0, 2), (1,), (3, 4)], lambda call, h, batch, answers: _untold(answers) if h else answers)
+    silent = _with(max_rows=None)
+    untold = elsewhere(f, [(0, 2), (1,), (3, 4)], lambda *call: silent(*call) if call[1] else call[3])
     assert untold.rows.max_rows == 40
     assert not hasattr(elsewhere(problems()["quadratic"], [(0, 1), (2, 3, 4, 5)]), "rows")
 
@@ -238,6 +241,31 @@ def test_hosts_are_held_to_constants_that_are_proven(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(seen[-1][1], f.L)
         assert (f.proven_mu != f.mu).all()
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("blocks", [[(0, 1, 2, 3, 4)], [(3, 1), (0, 2, 4)]], ids=["one host", "two"])
+def test_what_all_have_in_common_is_what_the_first_host_says(blocks: Any) -> None:
+    """Also where it is the only one."""
+    f = replace(problems()["smooth"], classes=("no", "yes"))
+    changes: dict[str, Any] = {"usual_weight": 2.5, "gradient_cost": 3.0}
+    there = elsewhere(f, blocks, _with(**changes))
+    assert (there.usual_weight, there.gradient_cost, there.offers, there.classes) == (2.5, 3.0, f.offers, ["no", "yes"])
+    np.testing.assert_array_equal(there.zeros(), f.zeros())
+    theta = f.zeros() + 0.3
+    np.testing.assert_array_equal(there.gradient(theta), f.gradient(theta))
+    np.testing.assert_array_equal(there.value(theta), f.value(theta))
+
+
+def test_rows_are_known_by_both_of_their_numbers() -> None:
+    for changes in ({"n_features": None}, {"max_rows": None}):
+        assert not hasattr(elsewhere(problems()["smooth"], INTERLEAVED["smooth"], _with(**changes)), "rows")
+
+
+def test_a_census_that_no_clients_can_have_is_refused() -> None:
+    """`test_answers.py` has what no clients can have."""
+    trouble = _with(L=np.full(3, -1.0))
+    with pytest.raises(ValueError, match=r"^L of host 1 must be at least 0, and at least mu\.$"):
+        elsewhere(problems()["smooth"], INTERLEAVED["smooth"], lambda *call: trouble(*call) if call[1] else call[3])
 
 
 def test_nobody_else_can_be_had() -> None:
@@ -295,6 +323,5 @@ def test_what_the_first_host_says_of_its_kind_is_so_for_all() -> None:
     """Also where it is alone; hosts of another project are refused, and rows are known where the first one tells."""
     f = problems()["smooth"]
     assert elsewhere(f, [range(5)]).is_linear
-    assert not hasattr(elsewhere(f, [(0, 1), (2, 3, 4)], lambda n, h, batch, answers: _untold(answers)), "rows")
     with pytest.raises(ValueError, match=r"^project must be the same everywhere"):
         RemoteClients(hosts_of(f, [[0, 1], [2, 3, 4]]), project="another")
