@@ -137,7 +137,9 @@ class Remainder(LinearModel):
         return array_namespace(like).zeros(shape, dtype=like.dtype, device=device(like))
 
     def predictors(self) -> Array:
-        """Return the predictors at the points, computed in single precision, shape ``(N, k, max_rows)``."""
+        """Return the predictors at the points, computed in single precision, shape ``(N, k, max_rows)``, or none."""
+        if not self._kept:
+            return self.no_predictors()
         xp = array_namespace(self.theta)
         points = self._points(xp.astype(self.theta, xp.float32))
         return self.rows.numbers(lambda block, own: block.predict(own), points).padded(self._kept)

@@ -320,7 +320,7 @@ def test_sums_over_hosts_are_those_of_the_rows(name: str) -> None:
 
 
 def test_what_the_first_host_says_of_its_kind_is_so_for_all() -> None:
-    """Also where it is alone; hosts of another project are refused, and rows are known where the first one tells."""
+    """Also where it is alone; hosts of another project are refused."""
     f = problems()["smooth"]
     assert elsewhere(f, [range(5)]).is_linear
     with pytest.raises(ValueError, match=r"^project must be the same everywhere"):

@@ -479,8 +479,12 @@ TABLE |= {
         Selected("tests/solvers/test_lbfgs_defaults.py"),
         Selected("tests/benchmarks/test_counts.py", "lbfgs"),
     ),
-    "dualopt/solvers/_mixed.py": Judges((Selected("tests/solvers/test_mixed.py"),)),
-    "dualopt/objectives/remainder.py": Judges((Selected("tests/solvers/test_mixed.py"),)),
+    **{
+        f"dualopt/{name}.py": Judges(
+            (Selected("tests/solvers/test_mixed_passes.py"), Selected("tests/solvers/test_mixed.py"))
+        )
+        for name in ("solvers/_mixed", "objectives/remainder")
+    },
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
     "dualopt/solvers/newton.py": _solver("newton"),
     "dualopt/solvers/row_lbfgs.py": _solver("row_lbfgs", Selected("tests/solvers/test_sparse_rows.py")),

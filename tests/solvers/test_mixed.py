@@ -283,6 +283,21 @@ def test_gradients_are_counted() -> None:
     )
 
 
+def test_clients_of_many_rows_and_few_columns() -> None:
+    """Their predictors are not kept from call to call, and rounds are those of double precision."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3)) * [1.0, 5.0, 0.2]
+    y, parts = np.sign(X[:, 0] + rng.normal(size=900)), [list(range(300)), list(range(300, 900))]
+    mixed, double = (
+        run(DualFL(), linear_model(X, y, loss="logistic", mu=0.1, clients=parts, precision=p), rounds=99, tol=1e-10)
+        for p in ("mixed", "double")
+    )
+    assert 600 > 64 * 4  # columns, and the intercept
+    assert mixed.status == double.status == "converged"
+    assert len(mixed) <= len(double) + 2
+    np.testing.assert_allclose(mixed.theta, double.theta, rtol=1e-4, atol=1e-5)
+
+
 def test_another_library() -> None:
     """Arrays of another library that follows the standard give the same to rounding."""
     f = lopsided("multinomial")
