@@ -1,10 +1,11 @@
 """A deep check: options of a run, drawn together from all that there are.
 
 Every case is drawn from its seed: data, loss, penalties and intercept, weights, partition, method with solver,
-participation, compression in both directions, engine, preparation, scales. A combination may be refused, in one
-sentence. One that is not must have a reference solution, if it is convex, and must run without a warning of NumPy, with
-certificates that are never below the error, and to the same numbers, bit for bit, when it is interrupted and goes on,
-and when its clients are at sites that talk by messages; sites may refuse what one process admits.
+participation, compression in both directions, engine, preparation, scales, and from which sizes on data count as large.
+A combination may be refused, in one sentence. One that is not must have a reference solution, if it is convex, and must
+run without a warning of NumPy, with certificates that are never below the error, and to the same numbers, bit for bit,
+when it is interrupted and goes on, and when its clients are at sites that talk by messages; sites may refuse what one
+process admits.
 
 Run it with::
 
@@ -19,9 +20,11 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -52,6 +55,28 @@ PARTICIPATIONS = ("subset=2", "importance=3", "bernoulli=0.5", "bernoulli: proba
 ENGINES = ("blocks=2", "blocks=5", "secure-blocks=3")
 WEIGHTS = ("rows", "3,1,2,1,5")
 SITES_ALONE = ("seconds", "bits_measuring_up", "bits_measuring_down")  # columns that are not those of one process
+THRESHOLDS = {  # sizes that decide how something is computed, so small that a few rows are large
+    "solvers.lbfgs.SMALL": 0,
+    "solvers.lbfgs.LARGE": 0,
+    "solvers.row_lbfgs.CACHED": 20,
+    "solvers.interior_point.LARGEST": 3,
+    "solvers._default.LARGEST_GRAM": 3,
+    "objectives._dense.LARGE": 0,
+    "objectives._dense.LARGEST_PART": 200,
+    "objectives._dense.SMALL_GRAM": 1,
+    "objectives._sparse.LARGEST_GRAM": 3,
+    "objectives._sparse.PART_COLUMNS": 6,
+    "objectives.rows.LEAST_ROWS": 5,
+    "objectives.rows.BLOCK_NUMBERS": 25,
+    "objectives.remainder.KEPT": 1,
+    "objectives.linear.TYPICAL_ROWS": 3,
+    "objectives.linear.LARGEST_SIDE": 3,
+    "objectives.finite_sum.LARGE": -(10**6),
+    "objectives._row_inputs.PIECE": 12,
+    "objectives._information.PIECE": 12,
+    "objectives._rounding.FEW": 0,
+    "arrays.client_states.LAZY": 0,
+}
 
 
 class Case(NamedTuple):
@@ -61,10 +86,12 @@ class Case(NamedTuple):
     problem: dict[str, Any]
     algorithm: str
     options: dict[str, Any]
+    large: tuple[str, ...] = ()  # the names of THRESHOLDS that are small
 
     def __str__(self) -> str:
         shown = {name: value for name, value in self.problem.items() if name != "data"}
-        return f"seed {self.seed}: {self.algorithm}, {shown | self.options}"
+        large = f", large by {', '.join(self.large)}" if self.large else ""
+        return f"seed {self.seed}: {self.algorithm}, {shown | self.options}{large}"
 
 
 class Outcome(NamedTuple):
@@ -129,7 +156,8 @@ def draw(seed: int) -> Case:
     options |= sometimes(0.25, participation=PARTICIPATIONS, compressor=named(dualopt.methods.compressors))
     options |= sometimes(0.1, downlink=["rounding=8", "natural"], engine=ENGINES, scales=["suggested"])
     options |= sometimes(0.05, prepare=named(dualopt.methods.preparation))
-    return Case(seed, problem, algorithm, options)
+    large = [name for name in THRESHOLDS if rng.random() < 0.5] if rng.random() < 0.5 else []
+    return Case(seed, problem, algorithm, options, tuple(large))
 
 
 # ---- the check ----
@@ -137,7 +165,9 @@ def draw(seed: int) -> Case:
 
 def check(case: Case) -> Outcome:
     """Run one case, and again with an interruption."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ExitStack() as stack:
+        for name in case.large:
+            stack.enter_context(patch(f"dualopt.{name}", THRESHOLDS[name]))
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
         # kernels of BLAS compute on padding, and leave the flag behind (pyproject.toml)

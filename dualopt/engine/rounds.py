@@ -495,10 +495,9 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
     """
     theta0 = objective.initial() if theta0 is None else theta0
     copies = broadcast(theta0, (objective.n_clients, *objective.shape))
-    remote = isinstance(without_regulariser(objective), RemoteClients)  # hosts make the states of their solvers
-    return State(
-        *algorithm.init(theta0, copies), () if remote else phases_of(objective).solver_states(algorithm, objective)
-    )
+    f = without_regulariser(objective)  # which is all that clients have
+    remote = isinstance(f, RemoteClients)  # hosts make the states of their solvers
+    return State(*algorithm.init(theta0, copies), () if remote else phases_of(f).solver_states(algorithm, f))
 
 
 def rounds_of(

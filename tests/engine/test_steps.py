@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.client_states import ClientStates
-from dualopt.engine._steps import Proposed, averaged, commit, counted, remembered, weighed, weights_in
+from dualopt.engine._steps import (
+    Proposed,
+    _with_rows,
+    averaged,
+    commit,
+    counted,
+    remembered,
+    stacked,
+    weighed,
+    weights_in,
+)
 from dualopt.methods import FedAvg, FedDyn
 from dualopt.methods.participation import first_round
 from theory.identities._virtual_updates import VirtualUpdates
@@ -70,6 +80,31 @@ class Listening(VirtualUpdates):
 
     def receive_inactive(self, c: Any, message: Any) -> Any:
         return Own(c.dual + message[0], message[1] if self.sent else c.kept)
+
+
+def test_states_that_methods_return_get_the_axis_of_the_clients_and_their_names() -> None:
+    before = Own(np.zeros((3, 2)), np.zeros(3))
+    whole = Own(np.ones((3, 2)), np.ones(3))
+    assert stacked(before, before) is before
+    assert stacked(before, whole) is whole
+    for after in (Own(np.ones(2), np.ones(())), (np.ones((3, 2)), np.ones(3)), (np.ones(2), np.ones(3))):
+        found = stacked(before, after)
+        assert type(found) is Own
+        assert [x.tolist() for x in found] == [x.tolist() for x in whole]
+    for wrong in ((np.ones((3, 2)),), (*whole, np.ones(3))):
+        with pytest.raises(ValueError, match="argument 2 is"):
+            stacked(before, wrong)
+
+
+def test_states_that_are_those_of_before_are_not_written_to() -> None:
+    """Also where they are all that there is."""
+    x, rows = np.zeros((3, 2)), np.ones((1, 2))
+    found = _with_rows(x, (1,), rows, [x])
+    assert found.tolist() == [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    assert not x.any()
+    assert _with_rows(x, (1,), rows, []) is x  # made for this
+    twice = _with_rows((y := np.zeros((3, 2)), y), (1,), (rows, 2.0 * rows), [])
+    assert [part[1].tolist() for part in twice] == [[1.0, 1.0], [2.0, 2.0]]
 
 
 @pytest.mark.parametrize("sent", [False, True])

@@ -14,7 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from dualopt import AndersonFedSplit, DualFL, FedAvg, FedDyn, NonconvexPenalty, UniformSubset, linear_model, run
+from dualopt import (
+    L1,
+    AndersonFedSplit,
+    Composite,
+    DualFL,
+    FedAvg,
+    FedDR,
+    FedDyn,
+    NonconvexPenalty,
+    UniformSubset,
+    linear_model,
+    run,
+)
 from dualopt.engine import Blocks
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import iterate
@@ -281,6 +293,16 @@ def test_gradients_are_counted() -> None:
         run(FedAvg(), f, rounds=4)["gradients"][-1]
         >= run(FedAvg(), replace(f, precision="double"), rounds=4)["gradients"][-1]
     )
+
+
+def test_a_run_with_a_regulariser_goes_on(tmp_path) -> None:
+    """A regulariser is the server's: the states of solvers are those without it."""
+    f = Composite(objective=lopsided(), regulariser=L1(weight=0.01))
+    whole = run(FedDR(), f, rounds=8)
+    kept = Checkpoint(tmp_path / "run", seconds=0)
+    run(FedDR(), f, rounds=8, checkpoint=kept, callback=lambda _, row: row["round"] == 3)
+    again = run(FedDR(), f, rounds=8, checkpoint=Checkpoint(tmp_path / "run", resume=True))
+    np.testing.assert_array_equal(again.theta, whole.theta)
 
 
 def test_clients_of_many_rows_and_few_columns() -> None:
