@@ -121,7 +121,7 @@ class FiniteSum(Objective):
         if point is None:
             return self._passed(theta)
         xp, latest = array_namespace(point), self._latest
-        if latest is None or not bool(xp.all(point == latest[0])):
+        if latest is None or latest[0].dtype != point.dtype or not bool(xp.all(point == latest[0])):
             latest = xp.asarray(point, copy=True), self._passed(theta)
             object.__setattr__(self, "_latest", latest)  # it can be computed again
         return latest[1]

@@ -65,6 +65,18 @@ def test_it_is_of_these_clients(passes: list[int]) -> None:
     assert passes == [3, 2]
 
 
+def test_a_point_in_another_precision_is_another_one(passes: list[int]) -> None:
+    """Certificates of data in single precision are computed in double."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)).astype(np.float32), rng.integers(0, 3, 60)
+    f = linear_model(X, y, loss=Multinomial(classes=3), mu=0.1, clients=3)
+    theta = rng.standard_normal((3, 5)).astype(np.float32)
+    for dtype in (np.float32, np.float64, np.float32):
+        value, gradient = f.value_and_gradient(theta.astype(dtype))
+        assert value.dtype == gradient.dtype == dtype
+    assert passes == [3, 3, 3]
+
+
 def test_arrays_of_other_libraries_take_a_pass_each_time(passes: list[int]) -> None:
     """That a stack is one point is seen by its strides, which arrays of the standard do not have."""
     X, y = strict.asarray([[1.0, 2.0], [3.0, -1.0]]), strict.asarray([1.0, -1.0])
