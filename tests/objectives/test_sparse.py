@@ -344,3 +344,15 @@ def test_norms_of_rows_are_not_lost_beside_larger_ones(scale):
     found = row_norms(sparse.csr_array(X))
     assert np.all(found >= exact * (1 - 4 * EPS))
     assert found[0] == pytest.approx(exact[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200, -1e200])
+def test_norms_of_rows_are_those_of_dense_ones(scale: float) -> None:
+    """Negative entries count as others, and zeros that are stored as those that are not."""
+    X = scale * np.array([[-3.0, -4.0, 0.0, 0.0, 0.0], [0.0, -1.0, 2.0, -2.0, 0.0]])
+    stored = sparse.csr_array(X)
+    np.testing.assert_allclose(row_norms(stored), abs(scale) * np.array([5.0, 3.0]), rtol=1e-12)
+    np.testing.assert_allclose(row_norms(X), abs(scale) * np.array([5.0, 3.0]), rtol=1e-12)
+    stored.data[:] = 0.0
+    assert row_norms(stored).tolist() == pytest.approx([0.0, 0.0], abs=1e-150)
+    assert row_norms(sparse.csr_array((2, 5))).tolist() == pytest.approx([0.0, 0.0], abs=1e-150)

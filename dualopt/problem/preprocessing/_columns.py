@@ -66,9 +66,9 @@ class TableOptions:
             return {}
         found: dict[str, tuple[str, ...]] = {}
         for text in self.categories.split(";"):
-            name, equals, words = (part.strip() for part in text.rpartition("=")[:3])
+            name, _, words = (part.strip() for part in text.rpartition("="))
             listed = tuple(word.strip() for word in words.split(","))
-            good = bool(equals and name) and name not in found and all(listed) and len({*listed}) == len(listed) > 1
+            good = bool(name) and name not in found and all(listed) and len({*listed}) == len(listed) > 1
             sentence = "categories must be refuse, indicators, or words of columns such as sex=f,m; stage=1,2,3"
             require(good, sentence, self.categories)
             found[name] = listed
@@ -105,15 +105,15 @@ class Table:
         cure.
     """
 
-    def __init__(
-        self, frame: Any, *, gaps: bool = False, words: bool = False, listed: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
-        self.names, self.rows, known = column_names(frame), len(frame), listed or {}
-        for name in known:
+    def __init__(self, frame: Any, *, gaps: bool, words: bool = False, listed: Mapping[str, Sequence[str]]) -> None:
+        self.names, self.rows = column_names(frame), len(frame)
+        for name in listed:
             require(name in self.names, f"categories must be those of columns of the table, which has no {name!r}")
         self.columns: list[np.ndarray] = []
         for series, name in zip(frame.iter_columns(), self.names, strict=True):
-            self.columns.append(_column(series, name, gaps=gaps, words=words or name in known, all_words=name in known))
+            self.columns.append(
+                _column(series, name, gaps=gaps, words=words or name in listed, all_words=name in listed)
+            )
 
     def answer(self, question: Question) -> Any:
         """Return what these rows answer to a question of a plan of columns."""

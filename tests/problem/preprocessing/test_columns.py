@@ -68,6 +68,11 @@ def test_listed_categories_need_not_occur_and_numbers_may_be_words(tmp_path):
     assert found.X.tolist() == [[0, 1, 0, 5, 1, 0, 0], [1, 0, 0, 6, 0, 1, 0], [0, 1, 0, 7, 1, 0, 0]]
 
 
+def test_one_number_is_enough_for_the_others(tmp_path):
+    pd.DataFrame({"age": [None, 7.0, None], "y": [0, 1, 0]}).to_parquet(tmp_path / "t.parquet")
+    assert load(tmp_path / "t.parquet", label="y", missing="mean").X.tolist() == [[7.0]] * 3
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "sentence"),
     [
