@@ -115,6 +115,34 @@ def test_predictors_are_kept() -> None:
     np.testing.assert_array_equal(kept.select(ids).gradient(step[ids]), kept.gradient(step)[ids])
 
 
+def test_remainders_of_some_clients_are_theirs_in_all() -> None:
+    """Points, weights, predictors and what is known of the rows, and curvatures at displaced points."""
+    f = lopsided("multinomial")
+    theta, d, ids = point(f, 0.3), point(f, 0.2, 2).astype(np.float32), [3, 0, 4]
+    D = remainder(f, theta)
+    assert D._at.arrays
+    part = D.select(ids)
+    np.testing.assert_array_equal(part.theta, theta[ids])
+    assert part.weights == (1.0, 1.0, 5.0)
+    assert part.whole.weights == part.weights
+    assert part._at.arrays is D._at.arrays  # nothing is computed again
+    for chosen, points in ((D, d), (part, d[ids])):
+        there = chosen.theta + points.astype(float)
+        for found, expected in zip(chosen.curvatures(points), chosen.whole.curvatures(there), strict=True):
+            assert found.dtype == np.float32
+            np.testing.assert_array_equal(found, expected.astype(np.float32))
+        for found, expected in zip(chosen.curvatures(), chosen.whole.curvatures(), strict=True):
+            np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(128, 128), (129, 0)])
+def test_predictors_are_kept_for_64_rows_a_column(rows: int, kept: int) -> None:
+    f = linear_model(np.ones((rows, 1)), np.ones(rows), loss="logistic", mu=1.0, precision="mixed")
+    D = remainder(f, np.zeros((1, 2)))
+    assert D.predictors().shape == D.no_predictors().shape == (1, 1, kept)
+    assert D.with_predictors(np.zeros((1, 2), dtype=np.float32))[2].shape == (1, 1, kept)
+
+
 def gradients(problem: LocalProblem, theta) -> np.ndarray:
     return np.linalg.norm(problem.gradient(theta).reshape(len(theta), -1), axis=1)
 
