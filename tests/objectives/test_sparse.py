@@ -349,7 +349,7 @@ def test_norms_of_rows_are_not_lost_beside_larger_ones(scale):
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200, -1e200])
 def test_norms_of_rows_are_those_of_dense_ones(scale: float) -> None:
     """Negative entries count as others, and zeros that are stored as those that are not."""
-    X = scale * np.array([[-3.0, -4.0, 0.0, 0.0, 0.0], [0.0, -1.0, 2.0, -2.0, 0.0]])
+    X = scale * np.array([[-3.0, -4.0, 0.0, 0.0, 0.0], [0.0, -1.0, -2.0, -2.0, 0.0]])
     stored = sparse.csr_array(X)
     np.testing.assert_allclose(row_norms(stored), abs(scale) * np.array([5.0, 3.0]), rtol=1e-12)
     np.testing.assert_allclose(row_norms(X), abs(scale) * np.array([5.0, 3.0]), rtol=1e-12)
