@@ -92,8 +92,9 @@ def test_states_that_methods_return_get_the_axis_of_the_clients_and_their_names(
         assert type(found) is Own
         assert [x.tolist() for x in found] == [x.tolist() for x in whole]
     for wrong in ((np.ones((3, 2)),), (*whole, np.ones(3))):
-        with pytest.raises(ValueError, match="argument 2 is"):
-            stacked(before, wrong)
+        for states in (before, tuple(before)):
+            with pytest.raises(ValueError, match="argument 2 is"):
+                stacked(states, wrong)
 
 
 def test_states_that_are_those_of_before_are_not_written_to() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -327,8 +326,10 @@ def _word(value: Any) -> str:
 
     >>> _word(3.0), _word(0.5), _word("a"), _word(True)
     ('3', '0.5', 'a', 'True')
+    >>> _word(float("inf"))
+    'inf'
     """
-    whole = kind_of(value) == "numbers" and not isinstance(value, bool) and math.isfinite(value) and value % 1 == 0
+    whole = kind_of(value) == "numbers" and not isinstance(value, bool) and value % 1 == 0
     return str(int(value)) if whole else str(value)
 
 

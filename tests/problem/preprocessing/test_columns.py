@@ -68,6 +68,19 @@ def test_listed_categories_need_not_occur_and_numbers_may_be_words(tmp_path):
     assert found.X.tolist() == [[0, 1, 0, 5, 1, 0, 0], [1, 0, 0, 6, 0, 1, 0], [0, 1, 0, 7, 1, 0, 0]]
 
 
+def test_a_model_of_numbers_takes_no_words():
+    """Also where it has words in other columns."""
+    options = TableOptions(missing="mean", categories="indicators")
+    frame = nw.from_native(pd.DataFrame({"age": [5.0, None], "sex": ["f", "m"]}))
+    columns = fitted_columns(options.table(frame), options)
+    assert columns.matrix(columns.table(frame)).tolist() == [[5.0, 1.0, 0.0], [5.0, 0.0, 1.0]]
+    words = nw.from_native(pd.DataFrame({"age": ["old", "young"], "sex": ["f", "m"]}))
+    with pytest.raises(
+        ValueError, match=r"^X: column 'age' must hold numbers, but row 0 \(counted from 0\) holds 'old'"
+    ):
+        columns.table(words)
+
+
 def test_one_number_is_enough_for_the_others(tmp_path):
     pd.DataFrame({"age": [None, 7.0, None], "y": [0, 1, 0]}).to_parquet(tmp_path / "t.parquet")
     assert load(tmp_path / "t.parquet", label="y", missing="mean").X.tolist() == [[7.0]] * 3
