@@ -29,6 +29,10 @@ def _largest_entry(X: Array, like: Array) -> float:
 
 
 def check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
+    """Refuse features and labels that no objective with this loss can have, in one sentence; ``like`` are the numbers.
+
+    They are looked at in pieces.
+    """
     xp = array_namespace(like)
     if not xp.isdtype(X.dtype, "real floating"):
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}.")

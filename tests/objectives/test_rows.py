@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from model_instances import assert_close, model, points, rows
 
-from dualopt.losses import Logistic, Multinomial, Squared
+from dualopt.arrays.xp import to_numpy
+from dualopt.losses import Gamma, Logistic, Multinomial, Poisson, Squared
 from dualopt.objectives import _row_inputs
 from dualopt.objectives import rows as rows_module
 from dualopt.objectives.rows import ClientRows
@@ -90,3 +93,51 @@ def test_checks_and_copies_need_little_more_than_one_piece(monkeypatch: pytest.M
     numbers = np.arange(500)[::-1].copy()
     copied = 8 * 500 * (2**10 + 1)
     assert _peak(lambda: _row_inputs.gathered(many, numbers, intercept=True, copy=True)) <= copied + 1.3 * 8 * piece
+
+
+def test_rows_wider_than_a_piece_are_checked_and_copied_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_row_inputs, "PIECE", 1)
+    built = ClientRows.build(X, np.ones(3), loss=Squared(), clients=[[2, 0], [1]], intercept=True)
+    np.testing.assert_array_equal(built.groups[0].X[0], np.c_[X[[2, 0]], np.ones(2)])
+    with pytest.raises(ValueError, match=r"^X must not contain NaN"):
+        ClientRows.build(np.where(X == 6.0, np.nan, X), np.ones(3), loss=Squared())
+
+
+def test_rows_of_a_library_that_is_not_written_to_have_one_column_more() -> None:
+    built = ClientRows.build(strict.asarray(X), strict.ones(3), loss=Squared(), clients=[[2, 0], [1]], intercept=True)
+    np.testing.assert_array_equal(to_numpy(built.groups[0].X)[0], np.c_[X[[2, 0]], np.ones(2)])
+
+
+def test_rows_of_a_file_stay_in_it_wherever_they_begin(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    built = ClientRows.build(mapped, np.ones(3), loss=Squared(), clients=[[0], [1, 2]])
+    assert [np.shares_memory(group.X, mapped) for group in built.groups] == [True, True]
+    np.testing.assert_array_equal(built.groups[1].X[0], X[1:])
+
+
+def test_masks_of_clients_are_as_long_as_there_are_rows() -> None:
+    for number in (0, 1):
+        parts: list[Any] = [[True, False, True], [False, True, False]]
+        parts[number] = [True, False]
+        with pytest.raises(
+            ValueError, match=rf"^clients: client {number} must have a truth value for each of the 3 rows"
+        ):
+            ClientRows.build(X, np.ones(3), loss=Squared(), clients=parts)
+
+
+@pytest.mark.parametrize(
+    ("loss", "least"), [(Gamma(), "positive"), (Poisson(), "nonnegative")], ids=["gamma", "poisson"]
+)
+def test_labels_outside_of_the_domain_are_refused(loss: Any, least: str) -> None:
+    smallest = 0.0 if least == "nonnegative" else 5e-324
+    assert ClientRows.build(X, np.array([1.0, smallest, 2.0]), loss=loss).sizes == (3,)
+    with pytest.raises(ValueError, match=f"^y must hold only {least} numbers for the loss"):
+        ClientRows.build(X, np.array([1.0, smallest - 5e-324, 2.0]), loss=loss)
+
+
+def test_the_largest_entry_whose_squares_can_be_summed_is_taken() -> None:
+    most = _row_inputs._largest_entry(X, X)
+    ClientRows.build(np.where(X == 6.0, most, X), np.ones(3), loss=Squared())
+    with pytest.raises(ValueError, match=r"^X must have entries up to 7\.7e\+153"):
+        ClientRows.build(np.where(X == 6.0, 1.01 * most, X), np.ones(3), loss=Squared())
