@@ -13,10 +13,12 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import AccSDANE, AdaptiveAccSDANE
 from dualopt.methods._estimate import Bound, advanced, growth
 from dualopt.methods._gradient_theorems import limit_factor
+from dualopt.methods.acc_s_dane import POINT
 from dualopt.methods.adaptive_acc_s_dane import Judgement
 from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
+from tests.engine.problems import problems
 from tests.problems import hinge, lopsided, quadratic
 
 START = np.array([1.0, -2.0, 0.5, 3.0])
@@ -289,3 +291,20 @@ def test_a_bound_that_is_as_high_as_the_model_everywhere_has_the_whole_share() -
     alpha, _ = growth(1.0, 0.5, 0.0)
     found = advanced(1.0, Bound(height=-1.0, square=0.0, fall=-1.0, rounding=0.0), 0.5, 0.0)
     assert found == (alpha, 1.0 - alpha, False, False)
+
+
+@pytest.mark.parametrize("downlink", [None, "rounding=4"])
+def test_the_server_works_on_the_point_that_arrived(downlink: str | None) -> None:
+    """Gradients that arrive otherwise than they were sent are no points."""
+    before = None
+    for s in islice(iterate(AccSDANE(), problems()["smooth"], downlink=downlink), 9):
+        if s.message.asks == POINT:
+            np.testing.assert_array_equal(s.server.point, s.message.vector)
+        elif before is not None:
+            np.testing.assert_array_equal(s.server.point, before)
+        before = s.server.point
+
+
+def test_the_first_weight_of_clients_without_a_range_is_mu() -> None:
+    f = Quadratic(A=np.stack([2.0 * np.eye(2)] * 3), b=np.arange(6.0).reshape(3, 2))
+    assert AdaptiveAccSDANE().suggested(f).first == 2.0
