@@ -10,7 +10,7 @@ import dualopt.engine.checkpoint
 import dualopt.runs._recorder
 import dualopt.solvers.newton
 from dualopt.arrays.tree import tree_map
-from tests.fuzz_runs import Case, check, data, draw, failures, main
+from tests.fuzz_runs import THRESHOLDS, Case, check, data, draw, failures, main
 
 
 @pytest.mark.parametrize("first", range(0, 48, 12))
@@ -25,6 +25,7 @@ def test_every_option_is_drawn() -> None:
         *("dtype", "precision", "scale", "class_weight", "penalty", "seed", "participation", "compressor", "downlink"),
         *("engine", "scales", "prepare"),
     }
+    assert {name for case in cases for name in case.large} == {*THRESHOLDS}
     assert len({case.algorithm.partition(":")[0] for case in cases}) >= 40
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from types import SimpleNamespace
@@ -43,11 +44,6 @@ def problem() -> LocalProblem:
     return LocalProblem(objective=f, linear=linear, weight=WEIGHT, center=rng.normal(size=f.shape))
 
 
-def with_linear(linear: np.ndarray) -> LocalProblem:
-    p = problem()
-    return LocalProblem(objective=p.objective, linear=linear, weight=WEIGHT, center=p.center)
-
-
 def minimisers(p: LocalProblem) -> np.ndarray:
     return LBFGS()(p, np.zeros((5, *p.objective.shape)), GradientNorm(tol=1e-12)).theta
 
@@ -84,8 +80,7 @@ class Told:
         f = problem.objective
         ids = [SIZES.index(m) for m in f.rows.sizes]
         single = isinstance(f, Remainder)
-        self.log.append(SimpleNamespace(single=single, ids=ids, start=start, origin=problem.origin, problem=problem))
-        cost = 1.0
+        self.log.append(SimpleNamespace(single=single, ids=ids, start=start, origin=problem.origin))
         if self.remembers:
             _, cost = evaluate_start(problem, start, solver_state)
             assert not np.any(cost)  # it is told what is known where it starts
@@ -210,7 +205,7 @@ def test_a_later_call_begins_where_the_last_one_ended(kept: bool) -> None:
     half = 0.0 if kept else 0.5
     np.testing.assert_allclose(once.gradients, (1.5 if kept else 1.0) + half + COSTS)
 
-    later = with_linear(p.linear + 0.4 * np.random.default_rng(8).normal(size=start.shape))  # pyright: ignore
+    later = replace(p, linear=p.linear + 0.4 * np.random.default_rng(8).normal(size=start.shape))  # pyright: ignore
     begins = once.theta.copy()
     begins[4] += 0.03
     ends = minimisers(later)
