@@ -256,7 +256,8 @@ def test_what_all_have_in_common_is_what_the_first_host_says(blocks: Any) -> Non
 
 
 def test_rows_are_known_by_both_of_their_numbers() -> None:
-    for changes in ({"n_features": None}, {"max_rows": None}):
+    for name in ("n_features", "max_rows"):
+        changes: dict[str, Any] = {name: None}
         assert not hasattr(elsewhere(problems()["smooth"], INTERLEAVED["smooth"], _with(**changes)), "rows")
 
 
