@@ -191,12 +191,10 @@ class Problem:
         return self._count_right(theta, X, y) / X.shape[0]
 
     def _count_right(self, theta: Array, X: Array, y: Array) -> int:
+        if self.network is None:
+            return self._hits(predictors(X, theta), y)
         xp = array_namespace(theta)
-        if self.network is not None:
-            hits = self.network.predict(theta, X) == xp.astype(y, xp.int64)
-        else:
-            return self._hits(predictors(X, theta) if is_sparse(X) else xp.matmul(theta, xp.matrix_transpose(X)), y)
-        return int(xp.sum(xp.astype(hits, xp.int64)))
+        return int(xp.sum(xp.astype(self.network.predict(theta, X) == xp.astype(y, xp.int64), xp.int64)))
 
     def _hits(self, z: Array, y: Array) -> int:
         """Count the rows whose label has the largest predictor, or its sign."""
