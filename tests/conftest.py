@@ -48,10 +48,11 @@ def one_thread():
 
 
 def rounds_as_numpy(x) -> bool:
-    """Whether the library of ``x`` computes with NumPy's own functions: results are then equal in every bit.
+    """Whether the library of ``x`` computes with NumPy's own functions: those are then equal in every bit.
 
     Others add and factor in another order. What is chosen by comparing rounded numbers may differ with them: whether a
-    line search tries once more at the minimiser, for one.
+    line search tries once more at the minimiser, for one. L-BFGS writes in place with arrays of NumPy alone, and its
+    directions differ by rounding from those of every other library.
     """
     return isinstance(x, np.ndarray | array_api_strict.asarray(0.0).__class__)
 

@@ -20,10 +20,9 @@ from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_mode
 from dualopt.runs.certificates import LatestSolutions, certificate, dual_point
 from dualopt.runs.recording import run
 from dualopt.runs.reference import newton
-from dualopt.solvers import LBFGS, DualCoordinate, Exact
+from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
 from dualopt.solvers.stopping import GradientNorm, Steps
 from dualopt.spec.discover import discover
-from tests.conftest import rounds_as_numpy
 from tests.fuzz_certificates import failures, loss_term
 from tests.problems import hinge, least_squares, logistic, quadratic
 
@@ -201,7 +200,8 @@ def test_partial_participation_on_every_array_library(backend, loss: Any, dtype:
     X = rng.standard_normal((12, 3)).astype(dtype)
     y = rng.integers(0, loss.outputs, 12) if loss.labels == "class" else np.sign(rng.standard_normal(12)).astype(dtype)
     y = np.abs(y) if hasattr(loss, "label_domain") else y
-    solver: Any = DualCoordinate() if hasattr(loss, "kink_at_label") else None
+    # of fixed steps: a line search compares rounded numbers, and may go another way with another library
+    solver: Any = DualCoordinate() if hasattr(loss, "kink_at_label") else Gradient(step=0.2)
     method, some = FedDyn(solver=solver, stop=Steps(steps=3)), UniformSubset(size=2)
     last, f = [], linear_model(X, y, loss=loss, mu=0.1, clients=3)
     for array in (np.asarray, backend):
@@ -210,8 +210,7 @@ def test_partial_participation_on_every_array_library(backend, loss: Any, dtype:
         last.append((trace["energy"][-1], trace["certificate"][-1]))
     (energy, gap), (other_energy, other_gap) = last
     assert max(energy - gap, other_energy - other_gap) <= min(energy, other_energy)  # both bound one minimum
-    if dtype == np.float64 or rounds_as_numpy(f.mu):  # else the line search may go another way
-        assert gap == pytest.approx(other_gap, rel=1e-3 if dtype == np.float32 else 1e-9)
+    assert gap == pytest.approx(other_gap, rel=1e-3 if dtype == np.float32 else 1e-9)
 
 
 def converted_rows(f: LinearModel, dtype: Any) -> LinearModel:
