@@ -260,7 +260,7 @@ def certified_rounds(f) -> Iterator[Any]:
 
 
 def understated(f, solution) -> float:
-    r"""Return by how much a conjugate is below :math:`\langle\xi_j, \theta_j\rangle - g_j(\theta_j)`, but for rounding."""
+    r"""Return by how much a conjugate is below :math:`\langle\xi_j, \theta_j\rangle - g_j(\theta_j)`."""
     point, theta = dual_point(f, solution), solution.theta
     assert point is not None
     assert point.error is not None
