@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dualopt.arrays.tree import is_everybody, take_clients
-from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, summed
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import of_clients, positive
 from dualopt.objectives.objective import Objective, pass_on
@@ -212,7 +212,7 @@ class Quadratic(Objective):
         if self._asymmetry is not None:
             slopes = slopes + self._asymmetry * client_norm(broadcast(size, self.b.shape))
         lost = d * d * tiny(value)
-        return Rounding(values + lost * (1.0 + xp.sum(size, axis=-1)), slopes + lost)
+        return Rounding(values + lost * (1.0 + summed(size, -1)), slopes + lost)
 
     @cached_property
     def _sizes(self) -> tuple[Array, Array]:

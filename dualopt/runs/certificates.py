@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, TypeGuard
 
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import is_everybody
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, silent, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, reshape, silent, summed, to_numpy
 from dualopt.objectives import Objective
 from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.objectives._weights import total
@@ -372,11 +372,12 @@ def _added(
         error = xp.zeros_like(values) if point.error is None else point.error
         columns += [point.conjugate, xp.abs(point.conjugate), client_norm(point.dual), error]
         dual = total(point.dual, weights)
-    rows = xp.stack([c if c.dtype == xp.float64 else xp.astype(c, xp.float64) for c in columns])
+    rows = xp.concat([c if c.dtype == xp.float64 else xp.astype(c, xp.float64) for c in columns])
+    rows = reshape(rows, (len(columns), -1))
     if weights is not None:
         rows = rows * asarray_like(weights, rows)
     whole = rows.shape[1] if weights is None else sum(weights)
-    return Sums(to_numpy(xp.sum(rows, axis=1)), gradient, dual, whole)
+    return Sums(to_numpy(summed(rows, 1)), gradient, dual, whole)
 
 
 def _of_everybody(solution: Any, n_clients: int) -> TypeGuard[LocalSolution | DualPoint]:

@@ -263,3 +263,14 @@ def test_what_is_bounded() -> None:
     for other in ({"nonnegative": False}, {"regulariser": Zero()}, {"proven_mu": np.array([-1e-9, 0.5])}):
         assert not cuts.is_bounded(stated(**given | other))
         assert cuts.is_bounded(stated(**given | other | {"mean_mu": 0.5}))
+
+
+@pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-300, 1e-170, 1.0, 1e170, 1e300])
+def test_the_norm_of_a_model_at_all_scales(backend, scale: float) -> None:
+    x = np.array([[3.0, 4.0], [0.0, 12.0]])
+    assert cuts.norm(backend(scale * x)) == pytest.approx(13.0 * scale, rel=1e-15, abs=0)
+
+
+def test_the_norm_of_a_model_that_is_not_finite() -> None:
+    assert cuts.norm(np.array([1.0, -math.inf])) == math.inf
+    assert math.isnan(cuts.norm(np.array([1.0, math.nan])))
