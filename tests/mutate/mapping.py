@@ -486,7 +486,7 @@ TABLE |= {
         for name in ("solvers/_mixed", "objectives/remainder")
     },
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
-    "dualopt/solvers/newton.py": _solver("newton"),
+    "dualopt/solvers/newton.py": _solver("newton", Selected("tests/solvers/test_newton.py")),
     "dualopt/solvers/row_lbfgs.py": _solver("row_lbfgs", Selected("tests/solvers/test_sparse_rows.py")),
     "dualopt/lab/rates.py": Judges((Selected("dualopt/lab/rates.py"), Selected("tests/lab/test_rates.py"))),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import ElasticNet
 
 import dualopt.losses
 import dualopt.runs.reference
+from dualopt import L1, Composite
 from dualopt.losses import Huber, Squared
 from dualopt.losses._offset import label_and_offset
 from dualopt.objectives import linear_model
@@ -87,6 +89,35 @@ def test_cvxpy_certifies_nonsmooth_solutions(name: str) -> None:
     for scale in (1e-4, 1e-2, 1.0):
         for _ in range(50):
             assert f.value(found.theta + scale * rng.standard_normal(f.shape)).mean() >= found.energy - found.gap
+
+
+def test_kinks_of_a_regulariser() -> None:
+    """The elastic net of the rows of all clients together, by scikit-learn."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 5))
+    y = X @ np.array([2.0, 0.0, -1.0, 0.0, 0.5]) + 0.1 * rng.standard_normal(60)
+    f = linear_model(X, y, loss=Squared(), mu=0.01, clients=3, intercept=False)
+    found = cvxpy(Composite(objective=f, regulariser=L1(weight=0.2)))
+    other = ElasticNet(alpha=0.21, l1_ratio=0.2 / 0.21, fit_intercept=False, tol=1e-14, max_iter=10**5)
+    exact = np.asarray(other.fit(X, y).coef_)
+    assert (exact == 0.0).tolist() == [False, True, False, True, False]
+    np.testing.assert_array_equal(found.theta == 0.0, exact == 0.0)
+    np.testing.assert_allclose(found.theta, exact, atol=1e-6)
+
+
+def test_the_minimiser_and_the_gradient_at_zero() -> None:
+    f = logistic()
+    np.testing.assert_array_equal(minimiser(f)[0], minimiser(f, tol=1e-11)[0])
+    assert minimiser(f)[1] == pytest.approx(np.sqrt((f.gradient(f.zeros()).mean(axis=0) ** 2).sum()), rel=1e-12)
+
+
+def test_without_hessians_a_hundred_steps_of_lbfgs_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, own = [], dualopt.runs.reference.LBFGS
+    monkeypatch.setattr(dualopt.runs.reference, "LBFGS", lambda **given: made.append(given) or own(**given))
+    f = logistic()
+    monkeypatch.setattr(type(f), "offers", frozenset())
+    assert newton(f, max_iter=30).gap <= 1e-11 * newton(f, max_iter=30).energy
+    assert made == [{"max_iter": 3000}] * 2
 
 
 def test_quadratic() -> None:
