@@ -61,8 +61,8 @@ def safe_square(x: Array) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> safe_square(np.zeros((5, 4))) == 4 * 2.0**-1022 / 2.0**-52
-    True
+    >>> [safe_square(np.zeros(shape)) == 4 * 2.0**-1022 / 2.0**-52 for shape in ((5, 4), (4,))]
+    [True, True]
     """
     eps, smallest, _ = limits(x)
     return x.shape[-1] * smallest / eps  # a square that underflows loses less than the smallest normal number
@@ -77,7 +77,8 @@ def client_norm(x: Array) -> Array:
     >>> [f"{x:.6g}" for x in client_norm(np.array([[3e-200, 4e-200], [3e200, 4e200], [0.0, 0.0]]))]
     ['5e-200', '5e+200', '0']
     """
-    xp, flat = array_namespace(x), reshape(x, (x.shape[0], -1))
+    xp = array_namespace(x)
+    flat = reshape(x, (x.shape[0], -1))
     least = safe_square(flat)
     with silent():
         squares = xp.vecdot(flat, flat)

@@ -71,6 +71,14 @@ def test_select_without_constants():
     assert_close(f.value(THETA), expected("value") - C)
 
 
+def test_what_is_computed_of_clients_is_kept_for_some_of_them():
+    f = Quadratic(A=A, b=B)
+    mu, L, _, _ = f.mu, f.L, f.mu_rounding, f.rounding(THETA, f.value(THETA), f.gradient(THETA))
+    some = f.select((1, 3))
+    assert set(quadratics.COMPUTED) <= set(vars(some))
+    assert (some.mu.tolist(), some.L.tolist()) == (mu[[1, 3]].tolist(), L[[1, 3]].tolist())
+
+
 def test_constants_are_attained():
     f = quadratic()
     _, vectors = np.linalg.eigh(A)
@@ -110,11 +118,12 @@ def test_mu_is_proved_whatever_the_routine_says_is_orthogonal(stretch, monkeypat
         assert f.mu_rounding[0] <= 1e-10
 
 
+@pytest.mark.parametrize("exact", [np.array([1.0, 2.0, 5.0, 8.0]), np.array([-1.0, 2.0, 3.0, 12.0])], ids=["1", "-1"])
 @pytest.mark.parametrize("off", [0.0, 0.125])
-def test_what_mu_may_be_too_large_by_term_by_term(off, monkeypatch):
+def test_what_mu_may_be_too_large_by_term_by_term(off, exact, monkeypatch):
     """Everything but the bounds of rounding is exact: the numbers are dyadic, and the greatest entry of A is 4."""
     V = 0.5 * np.array([[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]])
-    exact = np.array([1.0, 2.0, 5.0, 8.0])
+    least, largest = exact[0], exact[-1]
 
     class Known:
         def __getattr__(self, name):
@@ -129,9 +138,9 @@ def test_what_mu_may_be_too_large_by_term_by_term(off, monkeypatch):
     monkeypatch.setattr(quadratics, "array_namespace", lambda *_: SimpleNamespace(**vars(np) | {"linalg": Known()}))
     f = Quadratic(A=(V * exact @ V.T)[None], b=np.zeros((1, 4)))
     norm, each = np.linalg.norm(exact) / 4.0, 0.5 * 4 * gamma(8, V)
-    excess = 4.0 * (0.25 * each + off + each * 2.0 + 2.0 * 2.0**-52 * norm)
-    expected = excess + 4.0 * 2.0**-52 * (1.0 + abs(1.0 - excess))
-    assert f.mu.tolist() == [1.0]
+    excess = 4.0 * (0.25 * each + off + each * largest / 4.0 + 2.0 * 2.0**-52 * norm)
+    expected = excess + 4.0 * 2.0**-52 * (1.0 + abs(least - excess))
+    assert f.mu.tolist() == [least]
     # two subtractions round to half a unit in the last place of 1 each
     assert f.mu_rounding[0] == pytest.approx(expected, rel=1e-14, abs=2.0**-52)
 
