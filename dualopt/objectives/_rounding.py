@@ -14,7 +14,7 @@ from dualopt.arrays.xp import Array, array_namespace, epsilon, is_host, is_numpy
 
 FEW = 64  # numbers that are faster compared one by one
 
-__all__ = ["Rounding", "client_norm", "gamma", "safe_square", "tiny"]
+__all__ = ["Rounding", "client_norm", "gamma", "tiny"]
 
 
 class Rounding(NamedTuple):
@@ -55,19 +55,6 @@ def tiny(like: Array) -> float:
     return limits(like)[1]
 
 
-def safe_square(x: Array) -> float:
-    """Return the least sum of squares along the last axis that underflow does not change beyond rounding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [safe_square(np.zeros(shape)) == 4 * 2.0**-1022 / 2.0**-52 for shape in ((5, 4), (4,))]
-    [True, True]
-    """
-    eps, smallest, _ = limits(x)
-    return x.shape[-1] * smallest / eps  # a square that underflows loses less than the smallest normal number
-
-
 def client_norm(x: Array) -> Array:
     """Return ``|x_j|`` for ``(N, *shape)``, shape ``(N,)``, without overflow and underflow of the squares.
 
@@ -77,11 +64,11 @@ def client_norm(x: Array) -> Array:
     >>> [f"{x:.6g}" for x in client_norm(np.array([[3e-200, 4e-200], [3e200, 4e200], [0.0, 0.0]]))]
     ['5e-200', '5e+200', '0']
     """
-    xp = array_namespace(x)
+    xp, eps = array_namespace(x), epsilon(x)
     flat = reshape(x, (x.shape[0], -1))
-    least = safe_square(flat)
     with silent():
         squares = xp.vecdot(flat, flat)
+        least = flat.shape[1] * tiny(x) / eps  # a square that underflows loses less than the smallest normal number
         if is_numpy(x) and x.shape[0] <= FEW and all([least <= square < math.inf for square in squares.tolist()]):
             return xp.sqrt(squares)
         known = (squares >= least) & (squares < math.inf)

@@ -35,9 +35,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, reshape, silent, to_numpy, vecdot
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, to_numpy
 from dualopt.objectives import Objective
-from dualopt.objectives._rounding import client_norm, gamma, safe_square, tiny
+from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.regularisers import Regulariser
 
 __all__ = [
@@ -280,7 +280,4 @@ def least(xi: Array, error: float, m: float, regulariser: Regulariser) -> tuple[
 
 def norm(x: Array) -> float:
     """Return ``|x|`` of a model."""
-    flat = reshape(x, (-1,))
-    with silent():
-        square = float(vecdot(flat, flat))
-    return math.sqrt(square) if safe_square(flat) <= square < math.inf else float(client_norm(x[None, ...])[0])
+    return float(client_norm(x[None, ...])[0])
